@@ -1,0 +1,1 @@
+"""Drivers: ways to reach an implementation (spec/protocol.md)."""
