@@ -1,0 +1,1 @@
+"""The run machine: a reducer over two literal tables (see `table`)."""
