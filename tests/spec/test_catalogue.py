@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from rho_spec.catalogue import CatalogueError, Rule, by_id, load, load_file, load_folder
 
 RULES = load()

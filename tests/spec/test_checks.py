@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from rho_spec.catalogue import load
 from rho_spec.checks import PATTERNS, check_problem
 

@@ -1,6 +1,7 @@
 """The pages are what the catalogue generates, every rule has one anchor, and no link is dead."""
 
 import pytest
+
 from rho_spec import pages
 from rho_spec.catalogue import by_id, load
 from rho_spec.paths import data_root

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 from pydantic import ValidationError
+
 from rho_spec import features, schema
 from rho_spec.paths import data_root
 from rho_spec.scenario_models import Scenario

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rho_spec.sentences import digest, normalise, split
 
 PAGE = """A title, with a comma

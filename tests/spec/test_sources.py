@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from rho_spec import sources
 from rho_spec.catalogue import Rule, Source, load
 from rho_spec.sentences import Sentence, split
