@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from rho_conformance.driver import Hello, connect, load_driver
 from rho_conformance.errors import DriverError, UsageError
 from rho_conformance.targets import resolve

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from rho_conformance.driver import ConnectedDriver, connect
 from rho_conformance.drivers.pydantic_ai import factory
 from rho_conformance.errors import UsageError

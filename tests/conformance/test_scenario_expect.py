@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from rho_conformance.scenario import parse_text
 from rho_conformance.scenario.book import read_book
 from rho_conformance.scenario.expect import judge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rho_conformance.scenario import parse_text
 from rho_conformance.scenario.features import features, not_yet
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rho_conformance.scenario.match import MISSING, Mismatch, is_permutation, match_sequence, matches
 
 

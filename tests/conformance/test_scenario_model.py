@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rho_conformance.errors import UsageError
 from rho_conformance.scenario import Scenario, ScenarioFileError, load_scenarios, parse_text
 

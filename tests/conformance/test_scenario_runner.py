@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from rho_conformance.errors import UsageError
 from rho_conformance.scenario import Scenario, ScenarioResult, parse_text, run_scenario, run_scenarios
 

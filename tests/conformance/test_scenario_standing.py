@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+
 from rho_conformance.scenario.calls import answer_faults
 from rho_conformance.scenario.standing import standing_violations
 from rho_conformance.trace import StepRecord, Trace

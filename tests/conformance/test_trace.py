@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rho_conformance.errors import UsageError
 from rho_conformance.trace import (
     Observation,

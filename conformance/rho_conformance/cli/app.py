@@ -1,0 +1,76 @@
+"""Put the commands together, and map every way a command can end to its exit status."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib.metadata import entry_points
+
+import click
+import typer
+
+import rho_core
+from rho_conformance.cli import check, conform, explore, mutants, rules, scenario, small
+from rho_conformance.cli.common import FAULT, OK, USAGE
+from rho_conformance.errors import DriverError, UsageError
+from rho_conformance.scenario import ScenarioFileError
+
+app = typer.Typer(
+    name="rho-core",
+    help="The contract of LLM-agent session runtimes: read it, and judge an implementation by it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for _register in (rules, conform, scenario, check, mutants, explore, small):
+    _register.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(rho_core.__version__)
+        raise typer.Exit(OK)
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="print the version and leave"
+    ),
+) -> None:
+    return None
+
+
+def _plug_in() -> None:
+    """Commands of other packages (`chat`) come by entry point: no import against the arrows of the design."""
+    for entry in entry_points(group="rho_core.commands"):
+        app.command(entry.name)(entry.load())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and give its exit status: 0, 1, 2, 3 or 4 (design §7)."""
+    _plug_in()
+    try:
+        status = app(args=arguments, standalone_mode=False)
+    except (UsageError, ScenarioFileError) as fault:
+        return _say(str(fault), USAGE)
+    except click.exceptions.NoArgsIsHelpError as fault:
+        return _say(fault.format_message(), USAGE)
+    except click.UsageError as fault:
+        hint = f"\n{fault.ctx.get_usage()}" if fault.ctx is not None else ""
+        return _say(f"{fault.format_message()}{hint}", USAGE)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _say("interrupted", FAULT)
+    except DriverError as fault:
+        return _say(f"the driver is off the protocol: {fault}", FAULT)
+    except Exception:
+        traceback.print_exc()
+        return FAULT
+    return status if isinstance(status, int) else OK
+
+
+def _say(text: str, status: int) -> int:
+    print(f"rho-core: {text}", file=sys.stderr)
+    return status

@@ -1,0 +1,1 @@
+"""From what was seen to verdicts: exhibits, live triggers, verdicts of rules, the kill matrix (design §6)."""

@@ -1,0 +1,1 @@
+"""What people and programs read of a judgement: a terminal table, Markdown, JSON."""

@@ -1,0 +1,180 @@
+"""The command line: JSON alone on stdout, exit statuses, clear refusals (design §7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rho_core
+from rho_conformance.cli import main
+
+GOOD = """
+id: T/good
+rules: [RHO-ORD-1]
+profile: rho
+steps:
+  - start: hello
+  - provider: {text: hi}
+expect:
+  outcome: {ok: {text: hi}}
+"""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str) -> tuple[int, Any, str]:
+        status = main([*arguments, "--format", "json"])
+        printed = capsys.readouterr()
+        return status, json.loads(printed.out) if printed.out else None, printed.err
+
+    return call
+
+
+def scenario(folder: Path, text: str, name: str = "one.yaml") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == rho_core.__version__
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["conform"],
+        ["conform", "nobody"],
+        ["conform", "python:no_such_module:factory"],
+        ["conform", "mutant:no-such-mutant"],
+        ["conform", "core", "--rule", "RHO-NOPE-1"],
+        ["conform", "core", "--profile", "orca"],
+        ["conform", "core", "--examples", "-1"],
+        ["rules", "RHO-NOPE-1"],
+        ["rules", "--profile", "nobody"],
+        ["rules", "--verify-page", "no/such/page.txt"],
+        ["scenario", "no/such/file.yaml"],
+        ["check", "no/such/trace.jsonl"],
+        ["replay", "no/such/witness.jsonl"],
+        ["mutants", "--rule", "RHO-NOPE-1"],
+        ["explore", "--scope", "endless"],
+        ["diagram", "toaster"],
+        [],
+    ],
+)
+def test_bad_usage_is_status_4_and_says_what(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 4
+    printed = capsys.readouterr()
+    assert printed.err.startswith("rho-core: ") and printed.out == ""
+
+
+def test_rules_lists_and_explains(run: Any) -> None:
+    status, answer, _ = run("rules", "--profile", "rho")
+    assert status == 0 and len(answer["rules"]) > 120
+    status, answer, _ = run("rules", "RHO-CAN-13")
+    [rule] = answer["rules"]
+    assert status == 0 and rule["id"] == "RHO-CAN-13" and rule["mutants"] and rule["scenarios"]
+
+
+def test_a_passing_scenario(run: Any, tmp_path: Path) -> None:
+    status, answer, _ = run("scenario", scenario(tmp_path, GOOD))
+    assert status == 0
+    assert answer == {"results": [{"id": "T/good", "verdict": "pass", "detail": ""}], "passed": 1, "failed": 0}
+
+
+def test_a_failing_scenario_wins_over_a_passing_one(run: Any, tmp_path: Path) -> None:
+    scenario(tmp_path, GOOD)
+    bad = GOOD.replace("T/good", "T/bad").replace("outcome: {ok: {text: hi}}", "outcome: {ok: {text: ho}}")
+    scenario(tmp_path, bad, "two.yaml")
+    status, answer, _ = run("scenario", str(tmp_path))
+    assert status == 1 and answer["passed"] == 1 and answer["failed"] == 1
+    assert "ho" in answer["results"][1]["detail"] and "hi" in answer["results"][1]["detail"]
+
+
+def test_a_scenario_that_cannot_be_asked_is_incomplete(run: Any, tmp_path: Path) -> None:
+    text = GOOD.replace("- start: hello", "- token: {new: t1}\n  - start: {text: hello, token: t1}").replace(
+        "rho", "orca"
+    )
+    status, answer, _ = run("scenario", scenario(tmp_path, text))
+    assert status == 2 and answer["results"][0]["verdict"] == "n/a" and "not yet" in answer["results"][0]["detail"]
+
+
+def test_an_unknown_key_names_file_line_and_key(run: Any, tmp_path: Path) -> None:
+    path = scenario(tmp_path, GOOD + "  outcom: {}\n")
+    status, answer, err = run("scenario", path)
+    assert status == 4 and answer is None
+    assert path in err and "10" in err and "outcom" in err
+
+
+def test_an_unknown_rule_is_a_warning(run: Any, tmp_path: Path) -> None:
+    status, _, err = run("scenario", scenario(tmp_path, GOOD.replace("RHO-ORD-1", "RHO-NOPE-1")))
+    assert status == 0 and "RHO-NOPE-1" in err
+
+
+def test_conform_by_one_rule(run: Any) -> None:
+    status, answer, _ = run("conform", "core", "--rule", "RHO-CAN-13", "--examples", "0")
+    assert status == 0 and answer["conformant"] is True
+    assert set(answer) >= {"target", "profile", "seed", "examples", "seconds", "verdicts", "summary", "conformant"}
+    verdict = answer["verdicts"]["RHO-CAN-13"]
+    assert verdict["verdict"] == "pass" and verdict["triggered"] >= 3 and verdict["opportunities"] >= 0
+
+
+def test_conform_names_the_rule_a_mutant_breaks_and_leaves_a_witness(run: Any, tmp_path: Path) -> None:
+    [rule] = run("rules", "RHO-CAN-13")[1]["rules"]
+    arguments = ("--rule", "RHO-CAN-13", "--examples", "0", "--report", str(tmp_path))
+    status, answer, _ = run("conform", f"mutant:{rule['mutants'][0]}", *arguments)
+    verdict = answer["verdicts"]["RHO-CAN-13"]
+    assert status == 1 and answer["conformant"] is False and verdict["verdict"] == "fail"
+    assert (tmp_path / "report.md").is_file() and json.loads((tmp_path / "report.json").read_text())
+    status, replayed, _ = run("replay", verdict["witness"])
+    assert status == 1 and replayed["rule"] == "RHO-CAN-13"
+    assert replayed["recorded"] is True and replayed["k"] == replayed["n"] > 0
+    status, replayed, _ = run("replay", verdict["witness"], "--target", "core")
+    assert status == 1 and replayed["recorded"] is True and replayed["k"] == 0, "the recording still proves the fault"
+    status, checked, _ = run("check", verdict["witness"])
+    assert status == 1 and checked["verdicts"]["RHO-CAN-13"]["verdict"] == "fail"
+
+
+def test_a_target_that_declares_nothing_is_not_conformant(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    status, answer, _ = run("conform", "python:silent_driver:factory", "--examples", "1")
+    assert status == 2 and answer["conformant"] is False
+    assert "pass" not in answer["summary"] and answer["summary"]["inconclusive"] > 50
+
+
+def test_a_driver_off_the_protocol_is_a_fault_of_the_harness(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    status, _, err = run("conform", "python:silent_driver:broken", "--examples", "1")
+    assert status == 3 and "protocol" in err
+
+
+@pytest.mark.parametrize("machine", ["run", "call", "job", "steer", "session"])
+def test_diagrams(run: Any, machine: str) -> None:
+    status, answer, _ = run("diagram", machine)
+    assert status == 0 and answer["mermaid"].startswith("stateDiagram-v2")
+
+
+def test_text_output_is_a_table_and_ends_with_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["conform", "core", "--rule", "RHO-ORD-1", "--examples", "0", "--report", str(tmp_path)])
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert status == 0 and lines[-1] == str(tmp_path / "report.md")
+    assert any("RHO-ORD-1" in line and "pass" in line for line in lines)
+
+
+def test_a_baseline_excuses_what_it_names_and_fails_when_it_is_not_needed(run: Any, tmp_path: Path) -> None:
+    [rule] = run("rules", "RHO-CAN-13")[1]["rules"]
+    entry = '[RHO-CAN-13]\nreason = "known"\nuntil = {}\n'
+    known, stale = tmp_path / "known.toml", tmp_path / "stale.toml"
+    known.write_text(entry.format("9999-01-01"))
+    stale.write_text(entry.format("2000-01-01"))
+    target = f"mutant:{rule['mutants'][0]}"
+    arguments = ("--rule", "RHO-CAN-13", "--examples", "0", "--report", str(tmp_path), "--baseline")
+    assert run("conform", target, *arguments, str(known))[1]["verdicts"]["RHO-CAN-13"]["verdict"] == "variant"
+    assert run("conform", target, *arguments, str(stale))[0] == 1
+    status, answer, _ = run("conform", "core", *arguments, str(known))
+    assert status == 1 and "not needed" in answer["verdicts"]["RHO-CAN-13"]["detail"]
