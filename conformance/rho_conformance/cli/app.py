@@ -6,7 +6,6 @@ import sys
 import traceback
 from importlib.metadata import entry_points
 
-import click
 import typer
 
 import rho_core
@@ -18,12 +17,15 @@ from rho_conformance.scenario import ScenarioFileError
 app = typer.Typer(
     name="rho-core",
     help="The contract of LLM-agent session runtimes: read it, and judge an implementation by it.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 for _register in (rules, conform, scenario, check, mutants, explore, small):
     _register.register(app)
+
+
+_BadCall: type[Exception] = typer.BadParameter.__bases__[0]
+"""What typer raises for a command line it cannot read: its own status for that, 2, means something else here."""
 
 
 def _version(wanted: bool) -> None:
@@ -54,14 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
         status = app(args=arguments, standalone_mode=False)
     except (UsageError, ScenarioFileError) as fault:
         return _say(str(fault), USAGE)
-    except click.exceptions.NoArgsIsHelpError as fault:
-        return _say(fault.format_message(), USAGE)
-    except click.UsageError as fault:
-        hint = f"\n{fault.ctx.get_usage()}" if fault.ctx is not None else ""
-        return _say(f"{fault.format_message()}{hint}", USAGE)
-    except click.exceptions.Exit as done:
+    except _BadCall as fault:
+        return _say(_explained(fault), USAGE)
+    except typer.Exit as done:
         return done.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return _say("interrupted", FAULT)
     except DriverError as fault:
         return _say(f"the driver is off the protocol: {fault}", FAULT)
@@ -69,6 +68,12 @@ def main(arguments: list[str] | None = None) -> int:
         traceback.print_exc()
         return FAULT
     return status if isinstance(status, int) else OK
+
+
+def _explained(fault: Exception) -> str:
+    context = getattr(fault, "ctx", None)
+    message = str(getattr(fault, "message", "") or fault)
+    return message if context is None else f"{message}\n{context.get_usage()}"
 
 
 def _say(text: str, status: int) -> int:

@@ -18,7 +18,8 @@ from rho_conformance.cli.common import (
     print_json,
     progress_bar,
 )
-from rho_conformance.explore import Report, explore
+from rho_conformance.errors import UsageError
+from rho_conformance.explore import Report, explore, names
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +32,8 @@ def explore_command(
     format: FormatOption = Format.text,
 ) -> int:
     """Visit every state of the named configurations; report violations, deadlocks and the rows taken."""
+    if scope not in names():
+        raise UsageError(f"there is no scope {scope!r}; known: {', '.join(names())}")
     with progress_bar() as bar:
         report = explore(scope, on_progress=bar, workers=workers)
     if format is Format.json:
@@ -47,12 +50,12 @@ def _show(report: Report) -> None:
     for c in report.to_json()["configurations"]:
         table.add_row(*(str(c[k]) for k in ("name", "states", "transitions", "complete", "deadlocks", "violations")))
     out.print(table)
-    for v in report.violations:
-        out.print(Text(f"{v['rule']} in {v['configuration']}: {v['message']}", style="red"))
-        for line in v["trace"]:
+    for v in (*report.violations, *report.deadlocks):
+        out.print(Text(f"{v.rule} in {v.configuration}: {v.message}", style="red"))
+        for line in v.trace:
             out.print(Text(f"    {line}"))
     complete = "complete" if report.complete else "NOT complete: a bound was hit"
     out.print(
         f"{report.states} states, {report.transitions} transitions, {complete}; "
-        f"{len(report.violations)} violations, {report.deadlocks} deadlocks; {report.seconds:.1f} s"
+        f"{len(report.violations)} violations, {len(report.deadlocks)} deadlocks; {report.seconds:.1f} s"
     )

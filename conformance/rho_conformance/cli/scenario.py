@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -44,11 +43,9 @@ def scenario(
     if missing:
         raise UsageError(f"no such file or folder: {', '.join(missing)}")
     factory = resolve(target)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = load_scenarios(paths, known_rules={r.id for r in load()})
-    for warning in caught:
-        err.print(f"warning: {warning.message}", style="yellow", highlight=False)
+    found = load_scenarios(paths, known_rules={r.id for r in load()})
+    for warning in dict.fromkeys(w for one in found for w in one.warnings):
+        err.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     results: list[ScenarioResult] = []
     with progress_bar() as bar:
         for done, one in enumerate(found, 1):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rho_core import inputs as inp
 from rho_core.config import Policy
+from rho_core.errors import ProviderError
 from rho_core.events import Success, ToolCompletion
 from rho_core.messages import Block, user
 from rho_core.messages import ToolCall as Call
@@ -35,7 +36,7 @@ class Response:
     name: str
     content: tuple[Block, ...] = ()
     marks: tuple[str, ...] = ()
-    error: inp.ProviderError | None = None
+    error: ProviderError | None = None
     times: int = 99
 
 

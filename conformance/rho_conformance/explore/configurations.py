@@ -10,9 +10,9 @@ from rho_core.errors import Error, ErrorName, ProviderError, ToolErrorKind
 from rho_core.events import Failure, Success
 from rho_core.messages import Text, user
 
+from .configuration import Allowance, Configuration, Response, call
 from .environment import STREAM
 from .lifecycle import Lifecycle
-from .configuration import Allowance, Configuration, Response, call
 
 TOOLS = (ToolDecl("tool"), ToolDecl("job", asynchronous=True))
 ONE = Policy(event_capacity=1, max_steps=2, max_parallel_tools=2, tools=TOOLS)
@@ -58,15 +58,22 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration("steering", ONE, Allowance(1, 1, steers=2, retracts=2), (TEXT, SYNC)),
     Configuration(
-        "delivered steering", _policy(steerable=True), Allowance(1, 1, steers=2, retracts=1, claims=2), (TEXT, FAIL)
+        "delivered steering", _policy(steerable=True), Allowance(1, steers=2, retracts=1, claims=2), (TEXT, FAIL)
     ),
     Configuration("batch", ONE, Allowance(1, 1, progress=1, panics=1), (TEXT, BATCH), plans=(("B", (OPEN, "broken")),)),
     Configuration(
-        "authorised batch", ONE, Allowance(1, 1, drops=1, progress=1), (TEXT, BATCH),
-        plans=(("B", (GUARDED,)), ("D", (OPEN, GUARDED))), authorisations=(True, False),
+        "authorised batch",
+        ONE,
+        Allowance(1, 1, drops=1, progress=1),
+        (TEXT, BATCH),
+        plans=(("B", (GUARDED,)), ("D", (OPEN, GUARDED))),
+        authorisations=(True, False),
     ),
     Configuration(
-        "barriers", ONE, CALM, (TEXT, Response("three", (B, GHOST, B2), times=1)),
+        "barriers",
+        ONE,
+        CALM,
+        (TEXT, Response("three", (B, GHOST, B2), times=1)),
         plans=(("B", (BARRIER, READS, "broken")), ("D", (OPEN, READS, WRITES))),
         completions=(Success("done"), Failure(ToolErrorKind.EXECUTION, "failed")),
     ),
@@ -74,61 +81,106 @@ RUNS: tuple[Configuration, ...] = (
     Configuration("async", ONE, Allowance(1, 1, steers=1, progress=1, panics=1), (TEXT, ASYNC, FAIL)),
     Configuration("async and sync", ONE, Allowance(1, 1, 1, steers=1, progress=1, panics=1), (TEXT, PAIR)),
     Configuration(
-        "async, prepared and authorised", ONE, Allowance(1, 1, progress=1, panics=1), (TEXT, PAIR),
-        plans=(("A", (GUARDED, BARRIER, "broken")), ("B", (OPEN, GUARDED))), authorisations=(True, False),
+        "async, prepared and authorised",
+        ONE,
+        Allowance(1, 1, progress=1, panics=1),
+        (TEXT, PAIR),
+        plans=(("A", (GUARDED, BARRIER, "broken")), ("B", (OPEN, GUARDED))),
+        authorisations=(True, False),
     ),
     Configuration(
-        "async with time", ONE, Allowance(1, 1, 1, progress=1, panics=1), (TEXT, ASYNC, PERMANENT),
-        plans=(("A", (SLOW, OPEN)),), asks=(("A", "q1"),),
-    ),
-    Configuration(
-        "two async", ONE, Allowance(1, 1, progress=1, panics=1), (TEXT, JOBS), plans=(("A", (SLOW,)), ("C", (SLOW, GUARDED))),
+        "async with time",
+        ONE,
+        Allowance(1, 1, 1, progress=1, panics=1),
+        (TEXT, ASYNC, PERMANENT),
+        plans=(("A", (SLOW, OPEN)),),
         asks=(("A", "q1"),),
     ),
     Configuration(
-        "the id of an open call", _policy(max_steps=3, event_capacity=2), Allowance(1, 1),
+        "two async",
+        ONE,
+        Allowance(1, 1, progress=1, panics=1),
+        (TEXT, JOBS),
+        plans=(("A", (SLOW,)), ("C", (SLOW, GUARDED))),
+        asks=(("A", "q1"),),
+    ),
+    Configuration(
+        "the id of an open call",
+        _policy(max_steps=3, event_capacity=2),
+        Allowance(1, 1),
         (TEXT, Response("async again", (A,), ("A",), times=2)),
     ),
     Configuration(
-        "host input", ONE, Allowance(1, 1, responds=2, withdrawals=1, progress=1), (TEXT, PAIR),
+        "host input",
+        ONE,
+        Allowance(1, 1, responds=2, withdrawals=1, progress=1),
+        (TEXT, PAIR),
         asks=(("A", "q0"), ("B", "q1")),
     ),
     Configuration(
-        "two questions", _policy(max_steps=1), Allowance(1, 1, responds=2, steers=1), (TEXT, BATCH),
+        "two questions",
+        _policy(max_steps=1),
+        Allowance(1, 1, responds=2),
+        (TEXT, BATCH),
         asks=(("B", "q1"), ("D", "q1"), ("D", "q2")),
     ),
     Configuration(
-        "boundary input", _policy(boundary=True), Allowance(1, 1, steers=1), (TEXT, ASYNC),
+        "boundary input",
+        _policy(boundary=True),
+        Allowance(1, 1, steers=1),
+        (TEXT, ASYNC),
         replies=(inp.BoundaryReplied(None), inp.BoundaryReplied("note"), inp.BoundaryGone()),
     ),
     Configuration(
-        "compaction", _policy(compaction=Compaction(messages=2)), Allowance(1, 1, steers=1), (TEXT, PAIR, ASYNC),
+        "compaction",
+        _policy(compaction=Compaction(messages=2)),
+        Allowance(1, 1, steers=1),
+        (TEXT, PAIR, ASYNC),
         compactions=(
             SUMMARY,
             inp.CompactorReturned(()),
-            *(inp.CompactorFailed(Error(n, "no")) for n in (ErrorName.CANCELLED, ErrorName.INTERRUPTED, ErrorName.TOOL)),
+            *(
+                inp.CompactorFailed(Error(n, "no"))
+                for n in (ErrorName.CANCELLED, ErrorName.INTERRUPTED, ErrorName.TOOL)
+            ),
         ),
     ),
     Configuration(
-        "compaction and boundary input", _policy(compaction=Compaction(messages=2), boundary=True),
-        Allowance(1, 1, 1, panics=1), (TEXT, ASYNC), compactions=(SUMMARY,),
+        "compaction and boundary input",
+        _policy(compaction=Compaction(messages=2), boundary=True),
+        Allowance(1, 1, 1, panics=1),
+        (TEXT, ASYNC),
+        compactions=(SUMMARY,),
         replies=(inp.BoundaryReplied(None), inp.BoundaryReplied("note")),
     ),
     Configuration(
-        "cooperative provider", _policy(cooperative_provider=True, recorder=True),
-        Allowance(1, 1, 1, deltas=1, panics=1), (TEXT, ASYNC, PERMANENT), plans=(("A", (SLOW, OPEN)),),
-        stream=STREAM_KINDS, asks=(("A", "q1"),),
+        "cooperative provider",
+        _policy(cooperative_provider=True, recorder=True),
+        Allowance(1, 1, 1, deltas=1, panics=1),
+        (TEXT, ASYNC, PERMANENT),
+        plans=(("A", (SLOW, OPEN)),),
+        stream=STREAM_KINDS,
+        asks=(("A", "q1"),),
     ),
     Configuration(
-        "cooperative compactor", _policy(compaction=Compaction(messages=1, cooperative=True)),
-        Allowance(1, 1, 1, panics=1), (TEXT, ASYNC),
+        "cooperative compactor",
+        _policy(compaction=Compaction(messages=1, cooperative=True)),
+        Allowance(1, 1, 1, panics=1),
+        (TEXT, ASYNC),
         compactions=(SUMMARY, inp.CompactorFailed(Error(ErrorName.TOOL, "no"))),
     ),
-    Configuration("host call", ONE, Allowance(1, 1, 1, steers=1, progress=1), (TEXT,), begin=inp.Begin((), call("B", "tool"))),
+    Configuration(
+        "host call", ONE, Allowance(1, 1, 1, steers=1, progress=1), (TEXT,), begin=inp.Begin((), call("B", "tool"))
+    ),
     Configuration("step limit", _policy(step_limit="fail", max_steps=1), Allowance(1, 1, steers=1), (TEXT, PAIR)),
     Configuration(
-        "last revision", _policy(boundary=True, compaction=Compaction(messages=2)), CALM, (TEXT, ASYNC),
-        plans=(("A", (SLOW,)),), compactions=(SUMMARY,), replies=(inp.BoundaryReplied("note"), inp.BoundaryReplied(None)),
+        "last revision",
+        _policy(boundary=True, compaction=Compaction(messages=2)),
+        CALM,
+        (TEXT, ASYNC),
+        plans=(("A", (SLOW,)),),
+        compactions=(SUMMARY,),
+        replies=(inp.BoundaryReplied("note"), inp.BoundaryReplied(None)),
         revision=2**64 - 2,
     ),
 )
@@ -142,7 +194,7 @@ LIFECYCLES = (
 Config = Configuration | Lifecycle
 _BY_NAME = {c.name: c for c in RUNS}
 TINY: tuple[Config, ...] = (
-    *(_BY_NAME[name] for name in ("ends", "host call", "host input", "compaction", "cooperative compactor", "last revision")),
+    *(_BY_NAME[name] for name in ("host call", "host input", "cooperative compactor", "last revision")),
     _BY_NAME["async and sync"],
     Lifecycle("one session", starts=1, appends=0),
 )

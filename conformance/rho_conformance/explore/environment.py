@@ -225,7 +225,7 @@ ANSWERING: dict[str | int, Callable[[Configuration, World, Work, bool], Iterator
     "boundary": _boundary,
 }
 
-# --- what the core's effects do to the world ---------------------------------------------------------------------------
+# --- what the core's effects do to the world -------------------------------------------------------------------
 
 
 def react(world: World, effects: tuple[Any, ...], now: Open) -> World:

@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 
 class Steer(NamedTuple):
-    """An accepted steer: staged, claimed, delivered, applied or retracted. `due`: the next StepStarted comes after it."""
+    """An accepted steer: staged, claimed, delivered, applied or retracted. `due`: before the next StepStarted."""
 
     id: str
     stage: str = "staged"
@@ -53,7 +53,8 @@ class Ghost:
     """`turn`: boundary, begun, open, returned, bad, failed, reset, waiting, fired: where the model step stands.
 
     `ending`: why nothing new may begin (empty while it may). `abnormal`: why the run may end without a commit.
-    `over`: this very step commits the end. `owed`: events that must be delivered next, in order. `commits`: of compactions and boundary inputs.
+    `over`: this very step commits the end. `owed`: events that must be delivered next, in order. `commits`: of
+    compactions and boundary inputs.
     """
 
     started: bool = False
@@ -107,6 +108,11 @@ class Ghost:
     def policy(self) -> Policy:
         policy: Policy = self.config.policy
         return policy
+
+    @property
+    def compact_at(self) -> int | None:
+        """Messages at which the history is compacted."""
+        return None if self.policy.compaction is None else self.policy.compaction.messages
 
     def say(self, rule: str, text: str) -> None:
         """Something went against the rule."""

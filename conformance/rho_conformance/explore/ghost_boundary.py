@@ -82,7 +82,7 @@ def compaction_started(g: Ghost, e: ev.CompactionStarted) -> None:
     g.need(between(g), "RHO-ORD-11a", "CompactionStarted inside a step")
     g.need(not g.pending, "RHO-ORD-11f", "CompactionStarted while a detached call is open")
     g.need(g.compaction == "", "RHO-ORD-11a", "a second compaction at one boundary")
-    limit = g.policy.compaction and g.policy.compaction.messages
+    limit = g.compact_at
     due = limit is not None and e.message_count >= limit
     g.need(due, "RHO-ORD-11a", f"CompactionStarted at {e.message_count} messages")
     g.compaction = "started"
@@ -135,7 +135,11 @@ def ask_boundary(g: Ghost, e: out.AskBoundary) -> None:
     g.need(g.policy.boundary, "RHO-BND-1", "the collector is asked and none is installed")
     g.need(not g.ending, "RHO-CAN-7", "the collector is asked after the end was decided")
     kind = "before" if e.boundary == "before_provider" else "after"
-    g.need(g.collector in (("", "after", "taken") if kind == "before" else ("",)), "RHO-BND-2", f"asked {kind} after {g.collector!r}")
+    g.need(
+        g.collector in (("", "after", "taken") if kind == "before" else ("",)),
+        "RHO-BND-2",
+        f"asked {kind} after {g.collector!r}",
+    )
     g.need(kind == "before" or g.step < g.policy.max_steps, "RHO-BND-3", "asked for completion at the last step")
     g.collector = kind
 

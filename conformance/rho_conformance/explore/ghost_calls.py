@@ -60,7 +60,9 @@ def _conflict(a: inp.Plan, b: inp.Plan) -> bool:
 
 def updated(g: Ghost, e: ev.ToolUpdated) -> None:
     c = g.call(e.call_id)
-    g.need(c is not None and c.stage in ("started", "detached"), "RHO-ORD-5", f"ToolUpdated {e.call_id} is out of place")
+    g.need(
+        c is not None and c.stage in ("started", "detached"), "RHO-ORD-5", f"ToolUpdated {e.call_id} is out of place"
+    )
     pay(g, e, "RHO-ORD-5")
 
 

@@ -25,7 +25,11 @@ def revision(g: Ghost) -> int:
 def delivered(g: Ghost, e: Any) -> None:
     """What holds of every event, before its own rule is asked."""
     kind = type(e)
-    g.need(g.started == (kind is not ev.Started), "RHO-ORD-1", f"{e.kind} is {'a second' if g.started else 'the'} first event")
+    g.need(
+        g.started == (kind is not ev.Started),
+        "RHO-ORD-1",
+        f"{e.kind} is {'a second' if g.started else 'the'} first event",
+    )
     g.need(g.terminal is None, "RHO-ORD-12", f"{e.kind} after the terminal event")
     g.need(not g.closed and not g.reported, "RHO-ORD-12", f"{e.kind} after the outcome")
     g.need(g.reader, "RHO-PERS-1", f"{e.kind} without a reader")
@@ -51,7 +55,9 @@ def cancel_accepted(g: Ghost, m: Moment) -> None:
     if not isinstance(m.input, inp.Cancel):
         g.need(tokens == 0, "RHO-CAN-2", "the token is cancelled and nobody asked")
         return
-    g.need(bool(tokens) == (not g.ending), "RHO-CAN-2", f"a cancel sends {tokens} signals, the end is {g.ending or 'open'}")
+    g.need(
+        bool(tokens) == (not g.ending), "RHO-CAN-2", f"a cancel sends {tokens} signals, the end is {g.ending or 'open'}"
+    )
     if not g.ending:
         g.cancelled, g.ending = True, "cancel"
         g.owed = tuple(e for e in g.owed if isinstance(e, ev.BoundaryInputApplied))
@@ -203,7 +209,9 @@ def _provider_failure(g: Ghost, error: Error) -> None:
     if g.turn == "failed":
         spent = not g.error.retryable or g.attempt == g.policy.request_budget
         g.need(spent, "RHO-RET-2", f"the run fails at request {g.attempt} though it may be retried")
-        g.need(error.message == f"provider failed: {g.error.message}", "RHO-TERM-5", f"the error says {error.message!r}")
+        g.need(
+            error.message == f"provider failed: {g.error.message}", "RHO-TERM-5", f"the error says {error.message!r}"
+        )
         g.need(error.retryable == g.error.retryable, "RHO-TERM-5", "the error's retryability differs")
     elif g.turn == "bad":
         spent = g.malformed == g.policy.malformed_budget or g.attempt == g.policy.request_budget
@@ -260,5 +268,3 @@ def _last_state(g: Ghost, m: Moment) -> None:
     elif end.error.name in (ErrorName.CANCELLED, ErrorName.INTERRUPTED, ErrorName.PERSISTENCE):
         want = "Idle"
     g.need(m.state == want, "RHO-STATE-4" if want == "Idle" else "RHO-STATE-2", f"the run leaves {m.state}, not {want}")
-
-

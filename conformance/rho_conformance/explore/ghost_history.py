@@ -121,5 +121,3 @@ def unapplied(g: Ghost, e: out.ReportOutcome) -> None:
     g.need(not missing, "RHO-STEER-3", f"the outcome does not list {missing}")
     wrong = [x for x in listed if (s := g.steer(x)) is None or s.stage == "applied"]
     g.need(not wrong, "RHO-STEER-3", f"the outcome lists {wrong}, which are in the history")
-
-

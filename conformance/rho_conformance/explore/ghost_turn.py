@@ -64,7 +64,7 @@ def _first_request(g: Ghost, e: out.CallModel) -> None:
     g.need(not open_calls, "RHO-CAN-12", f"the request leaves {open_calls} unanswered")
     busy = [c.id for c in g.calls if c.stage not in ("finished", "detached")]
     g.need(not busy, "RHO-ORD-7", f"a request while {busy} are neither finished nor detached")
-    limit = g.policy.compaction and g.policy.compaction.messages
+    limit = g.compact_at
     short = limit is None or g.compaction == "done" or g.pending or len(e.messages) - g.added < limit
     g.need(short, "RHO-ORD-11a", "a request that should have been compacted first")
     g.compaction, g.added = "", 0
@@ -106,7 +106,9 @@ def stream(g: Ghost, i: Any) -> None:
 
 def shown(g: Ghost, e: Any) -> None:
     """A model event: in source order, inside its attempt, nothing lost (RHO-ORD-3)."""
-    g.need(g.turn == "open" and getattr(e, "attempt", g.attempt) == g.attempt, "RHO-ORD-3", f"{e.kind} outside its attempt")
+    g.need(
+        g.turn == "open" and getattr(e, "attempt", g.attempt) == g.attempt, "RHO-ORD-3", f"{e.kind} outside its attempt"
+    )
     pay(g, e, "RHO-ORD-3")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rho_core import inputs as inp
@@ -88,5 +89,8 @@ class RunModel:
         if kind not in self._strays:
             self._strays.add(kind)
             yield from stray_properties(node.run, self.coverage)
+        for edge in islice(self.edges(node), 1):
+            if run_step.step(node.run, edge.input) != run_step.step(node.run, edge.input):
+                yield "CORE-CAP", f"{type(edge.input).__name__} has two results"
         if node.run.blocked is not None:
             yield from blocked_properties(self.config, node.run, node.world, self.coverage)

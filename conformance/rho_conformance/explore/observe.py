@@ -1,4 +1,4 @@
-"""The ghost at work: one step of the core is shown to it, input first, then effects in order, then what stands after."""
+"""The ghost at work: it is shown one step of the core, the input first, then the effects in their order."""
 
 from __future__ import annotations
 

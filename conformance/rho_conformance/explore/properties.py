@@ -1,4 +1,4 @@
-"""Properties of single states: late and stray inputs, and what a blocked run does with each input class (design 3.3)."""
+"""Properties of single states: late and stray inputs, and a blocked run with each input class (design 3.3)."""
 
 from __future__ import annotations
 
@@ -69,14 +69,18 @@ def late_properties(run: rs.Run, world: World, coverage: Coverage) -> Iterator[I
     busy = {w[1] for w in world.open if len(w) > 1}
     kinds = {w[0] for w in world.open}
     for work in world.ended:
-        if work in world.open or (work[0] != "model" and work[1:] and work[1] in busy) or (not work[1:] and work[0] in kinds):
+        if (
+            work in world.open
+            or (work[0] != "model" and work[1:] and work[1] in busy)
+            or (not work[1:] and work[0] in kinds)
+        ):
             continue
         for i in LATE[work[0]](work):
             if not _unchanged(run, _witnessed(run, i, coverage), (out.NotReady,)):
                 yield "RHO-CAN-7", f"a late {type(i).__name__} of {work} is not ignored"
 
 
-# --- inputs that name nothing the run knows ----------------------------------------------------------------------------
+# --- inputs that name nothing the run knows --------------------------------------------------------------------
 
 STRAYS: tuple[Any, ...] = (
     inp.TextDelta(99, 1, "x"),

@@ -146,7 +146,7 @@ class Search(Iterable[N]):
             if new:
                 found.append(target)
         if hash(node) != before:
-            self._report(("CP16", "the core changed a state in place"), self._trace(number))
+            self._report(("CORE-CAP", "the core changed a state in place"), self._trace(number))
         if not owed:
             text = "the run is not over, and nobody owes it an input"
             self.deadlocks.append(Violation("CORE-LIVE", text, self.name, self._trace(number)))
@@ -212,4 +212,16 @@ def render(i: Any) -> str:
     return f"{type(i).__name__}({', '.join(shown)})"
 
 
-_TOLD = ("n", "step", "attempt", "steering_id", "call_id", "request_id", "timer_id", "operation", "run", "reason", "input")
+_TOLD = (
+    "n",
+    "step",
+    "attempt",
+    "steering_id",
+    "call_id",
+    "request_id",
+    "timer_id",
+    "operation",
+    "run",
+    "reason",
+    "input",
+)

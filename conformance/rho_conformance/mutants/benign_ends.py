@@ -1,0 +1,341 @@
+"""Permitted variants of how a run ends: D1, D2, D4, D9, D23, D24, D26, D29, D30 and races with the end."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+from unittest import mock
+
+import rho_core.capture
+import rho_core.ledger
+from rho_conformance.mutants.base import Benign
+from rho_conformance.mutants.benign_kit import attr, common, ending_with, flow, wait
+from rho_core import calls, jobs
+from rho_core import capture as cap
+from rho_core import events as ev
+from rho_core import inputs as inp
+from rho_core.errors import INTERRUPTED, STEP_LIMIT, Error, ErrorName, ProviderError, ProviderErrorKind, from_provider
+from rho_core.ledger import Ledger
+from rho_core.messages import NO_USAGE, AbortedAssistant, Assistant, Message, Usage, calls_of, interrupted
+from rho_core.record import record
+from rho_core.run import batch, end, turn
+from rho_core.run import state as s
+from rho_core.run.outbox import change, send_tail, to
+
+# --- D1, D2 and the tail ----------------------------------------------------------------------------------------------
+
+
+def _limit_fails(_: Any) -> Any:
+    return lambda run, k, fx: (run, s.Conclude(s.Fail(STEP_LIMIT)))
+
+
+def _open_calls_unfinished(old: Any) -> Any:
+    """Only calls whose completion was stored before the end get their ToolFinished."""
+
+    def conclude_batch(run: s.Run, how: s.Ending) -> s.Conclude:
+        plan: s.Conclude = old(run, how)
+        slots = run.phase.slots if isinstance(run.phase, s.Batch) else ()
+        stored = {slot.call.id for slot in slots if slot.completion is not None}
+        tail = tuple(e for e in plan.tail if isinstance(e, ev.ToolFinished) and e.call_id in stored)
+        return replace(plan, tail=tail)
+
+    return conclude_batch
+
+
+def _tail_first(old: Any) -> Any:
+    """The last ToolFinished are sent first; the commit waits until the reader has room for all of them."""
+
+    def commit(run: s.Run, k: s.Commit, fx: Any) -> Any:
+        owed = end._owed(run.core.jobs)
+        if not (k.plan.tail or owed):
+            return old(run, k, fx)
+        plan = replace(k.plan, tail=())
+        pool = run.core.jobs
+        for job in sorted((j for j in pool if j.stage == "returned"), key=lambda j: j.serial):
+            pool = jobs.move_last(pool, job.at("parked"))
+        run = change(to(run, s.Stopping(plan)), jobs=pool)
+        return send_tail(run, fx, (*k.plan.tail, *owed), s.Commit(plan))
+
+    return commit
+
+
+def _jobs_first(old: Any) -> Any:
+    """ToolFinished of jobs before those of the batch, and both from the last to the first."""
+
+    def commit(run: s.Run, k: s.Commit, fx: Any) -> Any:
+        tail = (*reversed(end._owed(run.core.jobs)), *reversed(k.plan.tail))
+        with mock.patch.object(end, "_owed", lambda pool: ()):
+            return old(run, s.Commit(replace(k.plan, tail=tail)), fx)
+
+    return commit
+
+
+def _job_results_first(old: Any) -> Any:
+    def commit(run: s.Run, k: s.Commit, fx: Any) -> Any:
+        results = (*end._job_results(run.core.jobs), *k.plan.results)
+        with mock.patch.object(end, "_job_results", lambda pool: ()):
+            return old(run, s.Commit(replace(k.plan, results=results)), fx)
+
+    return commit
+
+
+# --- what is kept of an unfinished response ---------------------------------------------------------------------------
+
+
+def _answered(suffix: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Complete calls of an aborted response stand as calls, each with an interrupted result."""
+    last = suffix[-1] if suffix else None
+    if not isinstance(last, AbortedAssistant):
+        return suffix
+    ids = [c.id for c in calls_of(last.content)]
+    if not ids or len(set(ids)) < len(ids):
+        return suffix
+    message = Assistant(last.content, None, last.reasoning_summary, last.provider_context)
+    return (*suffix[:-1], message, *(interrupted(i) for i in ids))
+
+
+def _calls_committed(old: Any) -> Any:
+    def commit(self: Ledger, suffix: tuple[Message, ...]) -> Any:
+        return old(self, _answered(suffix))
+
+    return commit
+
+
+def _response_kept(old: Any) -> Any:
+    """A cancel that meets the last event of a whole response loses the event, not the response."""
+
+    def cancel(run: s.Run, i: inp.Cancel, fx: Any) -> Any:
+        blocked = run.blocked
+        then = blocked.then if blocked is not None else None
+        if isinstance(run.phase, s.Responding) and isinstance(then, s.Responded) and then.issue is None:
+            run, _ = turn.responded(s.Run(run.phase, run.free, None, run.core), then, fx)
+        return old(run, i, fx)
+
+    return cancel
+
+
+# --- consumer lost ----------------------------------------------------------------------------------------------------
+
+LOST = from_provider(ProviderError(ProviderErrorKind.INTERRUPTED, "interrupted", retryable=False))
+
+
+def _lost_in(run: s.Run, fx: Any) -> s.Conclude | None:
+    """The end of a run that loses its reader in the provider phase; None in another phase."""
+    phase = run.phase
+    if not isinstance(phase, (s.Streaming, s.Responding)):
+        return None
+    if isinstance(phase, s.Streaming):
+        end.stop_work(run, fx)
+        turn.record_attempt(run, fx, "Failed", "Interrupted", phase.turn, phase.capture)
+    return s.Conclude(s.Fail(LOST), aborted=cap.aborted(phase.capture))
+
+
+def _emit_fails(old: Any) -> Any:
+    def emit(run: s.Run, fx: Any, events: Any, then: Any, *, cancellable: bool = True) -> Any:
+        plan = _lost_in(run, fx) if run.core.reader == "gone" else None
+        if plan is not None:
+            return to(run, s.Between()), plan
+        return old(run, fx, events, then, cancellable=cancellable)
+
+    return emit
+
+
+def _close_fails(old: Any) -> Any:
+    def reader_closed(run: s.Run, i: inp.ReaderClosed, fx: Any) -> Any:
+        plan = _lost_in(run, fx) if run.blocked is not None else None
+        if plan is None:
+            return old(run, i, fx)
+        return change(s.Run(s.Between(), run.free, None, run.core), reader="gone"), plan
+
+    return reader_closed
+
+
+def _cancel_unread(old: Any) -> Any:
+    """Cancelled, but its reader was gone already: interrupted, not committed."""
+
+    def cancel(run: s.Run, i: inp.Cancel, fx: Any) -> Any:
+        after, then = old(run, i, fx)
+        if run.core.reader == "gone" and type(run.phase) in end.CANCEL:
+            return s.Run(s.Between(), run.free, None, run.core), s.Abandon(INTERRUPTED)
+        return after, then
+
+    return cancel
+
+
+def _close_while_ending(old: Any) -> Any:
+    """The reader leaves a cancelled run before its commit: interrupted, not committed."""
+
+    def reader_closed(run: s.Run, i: inp.ReaderClosed, fx: Any) -> Any:
+        after, then = old(run, i, fx)
+        if isinstance(run.phase, (s.Draining, s.Ebbing, s.Cancelling)):
+            return s.Run(run.phase, run.free, None, after.core), s.Abandon(INTERRUPTED)
+        return after, then
+
+    return reader_closed
+
+
+# --- drop, panic ------------------------------------------------------------------------------------------------------
+
+
+def _drop_commits(old: Any) -> Any:
+    """A drop takes the road of a cancel as far as it needs nobody: the commit is made, the events are for no one."""
+
+    def drop(run: s.Run, i: inp.Drop, fx: Any) -> Any:
+        handler = end.CANCEL.get(type(run.phase))
+        if handler is None:
+            return old(run, i, fx)
+        effects: list[Any] = []
+        pool = tuple(jobs.stopped(j) if j.stage in jobs.LIVE else j for j in run.core.jobs)
+        bare = change(s.Run(run.phase, run.free, None, run.core), jobs=pool, reader="gone")
+        after, plan = handler(bare, effects)
+        if not isinstance(plan, s.Conclude):
+            return old(run, i, fx)  # a cooperative extension would have to be awaited
+        old(run, i, fx)
+        end.abort_jobs(run, fx)
+        fx.extend(effects)
+        ended, then = end.commit(after, s.Commit(plan), fx)
+        return ended, s.Exit(None, "Idle") if isinstance(then, s.Exit) else then
+
+    return drop
+
+
+def _panicked(text: str) -> Error:
+    return from_provider(ProviderError(ProviderErrorKind.OTHER, text, retryable=False))
+
+
+def _panic_fails(old: Any) -> Any:
+    def worker_panicked(run: s.Run, i: Any, fx: Any) -> Any:
+        after, then = old(run, i, fx)
+        if not isinstance(then, s.Abandon):
+            return after, then
+        phase = run.phase
+        how: s.Ending = s.Fail(_panicked("unexpected exception"))
+        if isinstance(phase, (s.Draining, s.Ebbing)):
+            how = s.CancelRun()
+        kept = cap.aborted(phase.capture) if isinstance(phase, (s.Streaming, s.Draining)) else None
+        return ending_with(run, s.Conclude(how, aborted=kept))
+
+    return worker_panicked
+
+
+BOOM = Error(ErrorName.TOOL, "unexpected exception in a tool")
+
+
+def _tool_panic_fails(old: Any) -> Any:
+    def schedule(run: s.Run, k: s.Schedule, fx: Any) -> Any:
+        after, then = old(run, k, fx)
+        return end.fail_batch(run, BOOM, fx) if isinstance(then, s.Abandon) else (after, then)
+
+    return schedule
+
+
+def _prepare_panic_fails(old: Any) -> Any:
+    def panicked(run: s.Run, i: inp.ToolPanicked, fx: Any) -> Any:
+        if calls.find(batch.batch_of(run).slots, i.call_id, ("preparing",)) >= 0:
+            return end.fail_batch(run, BOOM, fx)
+        return old(run, i, fx)
+
+    return panicked
+
+
+# --- usage ------------------------------------------------------------------------------------------------------------
+
+
+@record
+class LastUsage(Usage):
+    """A sum that still knows its last term."""
+
+    last: Usage = NO_USAGE
+
+
+def _remember_last(old: Any) -> Any:
+    def responded(run: s.Run, k: s.Responded, fx: Any) -> Any:
+        after, then = old(run, k, fx)
+        summed = after.core.usage
+        if summed is run.core.usage or not isinstance(run.phase, s.Responding):
+            return after, then
+        sums = (getattr(summed, field.name) for field in fields(Usage))
+        return change(after, usage=LastUsage(*sums, run.phase.capture.rest.usage)), then
+
+    return responded
+
+
+def _last_alone(old: Any) -> Any:
+    def ending(core: s.Core, how: s.Ending) -> Any:
+        what, label, last = old(core, how)
+        if not isinstance(what, ev.RunOutcome) or not isinstance(core.usage, LastUsage):
+            return what, label, last
+        outcome = replace(what, usage=core.usage.last)
+        return outcome, label, tuple(ev.Completed(outcome) if isinstance(e, ev.Completed) else e for e in last)
+
+    return ending
+
+
+BENIGN: tuple[Benign, ...] = (
+    Benign("step-limit-fails", "D1", "the step limit is an invalid response", (flow(s.Limit, _limit_fails),)),
+    Benign(
+        "open-calls-unfinished",
+        "D2",
+        "a sync call still open at a cancel or failure gets no ToolFinished",
+        (attr(end, "_conclude_batch", _open_calls_unfinished),),
+    ),
+    Benign("tail-before-commit", "D2", "the last ToolFinished precede the commit", (flow(s.Commit, _tail_first),)),
+    Benign("jobs-finish-first", "R19", "the last ToolFinished in another order", (flow(s.Commit, _jobs_first),)),
+    Benign(
+        "lost-reader-fails-the-stream",
+        "D4",
+        "a consumer lost in the provider phase is a committed Failed(Interrupted)",
+        (attr(turn, "emit", _emit_fails), common(inp.ReaderClosed, _close_fails)),
+    ),
+    Benign(
+        "aborted-calls-answered",
+        "D9",
+        "complete calls of an aborted response are committed with interrupted results",
+        (attr(Ledger, "commit", _calls_committed),),
+    ),
+    Benign(
+        "job-results-first", "D23", "results of jobs before those of the batch", (flow(s.Commit, _job_results_first),)
+    ),
+    Benign(
+        "nothing-aborted",
+        "D24",
+        "no AbortedAssistant on a cancel or a failure",
+        (attr(rho_core.capture, "aborted", lambda _: lambda capture: None),),
+    ),
+    Benign(
+        "usage-of-the-last-response",
+        "D26",
+        "the outcome counts the last response only",
+        (flow(s.Responded, _remember_last), attr(end, "_ending", _last_alone)),
+    ),
+    Benign(
+        "revisions-without-end",
+        "D29",
+        "the revision may grow beyond 2^64-1",
+        (attr(rho_core.ledger, "MAX_REVISION", lambda _: 2**70),),
+    ),
+    Benign(
+        "panic-fails",
+        "D30",
+        "an unexpected exception is a typed Failed",
+        (
+            common(inp.ModelPanicked, _panic_fails),
+            common(inp.CompactorPanicked, _panic_fails),
+            flow(s.Schedule, _tool_panic_fails),
+            wait(s.Batch, inp.ToolPanicked, _prepare_panic_fails),
+        ),
+    ),
+    Benign(
+        "cancelled-response-kept",
+        "R3",
+        "a cancel loses the event of a whole response, and not the response",
+        (common(inp.Cancel, _response_kept),),
+    ),
+    Benign(
+        "unread-cancel-interrupts",
+        "R23",
+        "cancel and consumer loss together are Interrupted, without a commit",
+        (common(inp.Cancel, _cancel_unread), common(inp.ReaderClosed, _close_while_ending)),
+    ),
+    Benign("drop-commits", "R24", "a drop commits as a cancel does", (common(inp.Drop, _drop_commits),)),
+)
