@@ -1,8 +1,8 @@
 """The run machine, as two literal tables (design §3.2): what a run does in a phase, and what follows a send.
 
 Every row names its handler, every exit it may take, and the rules it serves. What is not in a table is a default of the
-input's class: see DEFAULTS. `Abandon` is an exit of every row that sends a nonterminal event: without a reader the run
-ends there (RHO-PERS-1).
+input's class: see DEFAULTS. `Abandon` is an exit of every row that sends a nonterminal event and may be the first to
+do so after a wait: without a reader the run ends there (RHO-PERS-1).
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ for _phase in (Draining, Stopping):
 # --- rows of every phase --------------------------------------------------------------------------------------------
 
 COMMON: dict[type, Row] = {
-    inp.Cancel: Row(end.cancel, (Conclude, Draining, Ebbing, Hold), ("RHO-CAN-1", "RHO-CAN-2", "RHO-CAN-5", "RHO-RET-7")),
+    inp.Cancel: Row(
+        end.cancel, (Conclude, Draining, Ebbing, Hold), ("RHO-CAN-1", "RHO-CAN-2", "RHO-CAN-5", "RHO-RET-7")
+    ),
     inp.Drop: Row(control.drop, (Abandon, Exit), ("RHO-DROP-1", "RHO-DROP-3")),
     inp.Taken: Row(control.taken, (), ("RHO-BUF-3", "RHO-BUF-4", "RHO-BUF-5", "RHO-BUF-6")),
     inp.ReaderClosed: Row(control.reader_closed, (Abandon,), ("RHO-PERS-1", "RHO-LIM-4")),

@@ -85,11 +85,11 @@ def test_time_passes_to_the_timer_short_of_it_and_past_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "fail", "wait"),
+    ("failed", "fail", "wait"),
     [(1, {}, 1_000), (3, {}, 4_000), (2, {"retry_after": "5s"}, 5_000), (1, {"retry_after_header": "120"}, 60_000)],
 )
-def test_the_expected_back_off(attempt: int, fail: Json, wait: int) -> None:
-    assert back_off_ms(attempt, fail) == wait
+def test_the_expected_back_off(failed: int, fail: Json, wait: int) -> None:
+    assert back_off_ms(failed, fail) == wait
 
 
 def test_durations() -> None:

@@ -60,6 +60,12 @@ RUNS: tuple[Configuration, ...] = (
     Configuration(
         "delivered steering", _policy(steerable=True), Allowance(1, steers=2, retracts=1, claims=2), (TEXT, FAIL)
     ),
+    Configuration(
+        "delivered steering, reader lost",
+        _policy(steerable=True, max_steps=1),
+        Allowance(1, 1, steers=1, claims=1),
+        (TEXT, NOTHING),
+    ),
     Configuration("batch", ONE, Allowance(1, 1, progress=1, panics=1), (TEXT, BATCH), plans=(("B", (OPEN, "broken")),)),
     Configuration(
         "authorised batch",

@@ -36,6 +36,9 @@ def _retract(g: Ghost, i: inp.Retract, m: Moment) -> Expected:
     if steer is None or steer.stage == "retracted":
         return "RHO-STEER-6", "Reply", "NotFound"
     if steer.stage == "staged":
+        withdrawn = len(m.sent(out.WithdrawSteer))
+        offered = g.policy.steerable and g.turn == "open" and not g.ending
+        g.need(withdrawn == offered, "RHO-STEER-7", f"{withdrawn} offers are withdrawn")
         return "RHO-STEER-5", "Reply", "Retracted"
     rule = "RHO-STEER-6" if steer.stage == "applied" else "RHO-STEER-11"
     return rule, "Reply", "AlreadyApplied"

@@ -161,6 +161,8 @@ MODEL_ENDS: tuple[AnswerClass, ...] = (
     AnswerClass(_fail("Authentication")),
     AnswerClass(_fail("Interrupted")),
     AnswerClass(_fail("InvalidResponse", retryable=True, retry_after="0ms")),
+    AnswerClass(_fail("RateLimit", retryable=True, retry_after="500ms")),
+    AnswerClass(_fail("RateLimit", retryable=True, retry_after_header="Sat, 01 Jan 2000 00:00:30 GMT")),
 )
 """How a model call may end. Common ones stand first, so that small integers are ordinary lives."""
 

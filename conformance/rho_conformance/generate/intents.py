@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST = 23
+MOST = 30
 """The largest integer of an intent."""
 
 

@@ -68,7 +68,7 @@ def drawn_scripts(draw: st.DrawFn, steps: int) -> Drawn:
     """A configuration, weights for the groups of intents, and up to `steps` intents chosen by these weights."""
     config = draw(configs())
     weights = draw(st.tuples(*[st.sampled_from(_WEIGHTS) for _ in GROUPS]))
-    intent = st.builds(Intent, st.sampled_from(population(weights)), st.integers(0, 3), st.integers(0, MOST + 5))
+    intent = st.builds(Intent, st.sampled_from(population(weights)), st.integers(0, 3), st.integers(0, MOST))
     intents = draw(st.lists(intent, min_size=max(1, steps // 2), max_size=steps))
     return Drawn(config, (Intent("start"), *intents), draw(st.booleans()))
 

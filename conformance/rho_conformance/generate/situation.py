@@ -10,6 +10,7 @@ from rho_conformance.driver import JsonMap
 from rho_conformance.scenario.book import is_ok
 from rho_conformance.trace import Observation, StepRecord, session_facts
 from rho_conformance.vocabulary import TERMINAL
+from rho_core import retry_after
 
 TOOL_PHASES = ("ToolPrepare", "ToolAuthorize", "ToolExecute")
 MODEL_LAST = frozenset({"return", "text", "calls", "fail", "panic"})
@@ -17,6 +18,8 @@ TOOL_LAST = frozenset({"prepared", "prep_fail", "authorize", "return", "fail", "
 COMPACTOR_LAST = frozenset({"return", "fail", "interrupted", "panic"})
 _REMEMBERED = 12
 CAP_MS = 60_000
+EPOCH_UNIX_MS = 946_684_800_000
+"""Virtual time 0, 2000-01-01T00:00:00Z (scenario format §1)."""
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 
@@ -29,7 +32,6 @@ class Upcall:
     run: str | None = None
     call_id: str | None = None
     tool: str = ""
-    attempt: int = 1
     text: str = ""
     fragments: dict[int, JsonMap] = field(default_factory=dict)
 
@@ -61,6 +63,7 @@ class Situation:
         self.busy: dict[str, bool] = {}
         self.now_ms = 0
         self.dues: list[int] = []
+        self.failed: dict[str, int] = {}  # session -> failed requests of its turn; malformed ones do not count
         self.numbers: dict[str, int] = {}
 
     # -- asked by the interpreter ------------------------------------------------------------------------------
@@ -146,7 +149,8 @@ class Situation:
             if "call_delta" in item:
                 _grow(upcall.fragments, item["call_delta"])
             if item.get("fail", {}).get("retryable"):
-                self.dues.append(self.now_ms + back_off_ms(upcall.attempt, item["fail"]))
+                self.failed[session] = self.failed.get(session, 0) + 1
+                self.dues.append(self.now_ms + back_off_ms(self.failed[session], item["fail"], self.now_ms))
             if MODEL_LAST & item.keys():
                 self._end([upcall])
             return
@@ -174,7 +178,9 @@ class Situation:
                 run.accepted = is_ok(seen.fields.get("value"))
         elif seen.name == "ModelCall":
             self._end([u for u in self.opened("ModelCall") if (u.session, u.run) == (session, seen.run)])
-            self._ask(seen, attempt=int(seen.fields.get("attempt", 1)))
+            if seen.fields.get("attempt", 1) == 1:
+                self.failed[session] = 0
+            self._ask(seen)
         elif seen.name in TOOL_PHASES:
             self._tool(seen, session)
         elif seen.name in ("Compact", "Collect"):
@@ -217,11 +223,12 @@ def _grow(fragments: dict[int, JsonMap], delta: JsonMap) -> None:
     slot["args"] += delta.get("arguments", "")
 
 
-def back_off_ms(attempt: int, fail: JsonMap) -> int:
-    """The wait after the `attempt`-th failed request: max(min(hint, 60 s), 2^(attempt-1) s) (RHO-RET-2, D13)."""
-    header = str(fail.get("retry_after_header", ""))
-    hint = int(header) * 1_000 if header.isdecimal() else milliseconds(str(fail.get("retry_after", "")))
-    return max(min(hint, CAP_MS), 1_000 << (attempt - 1))
+def back_off_ms(failed: int, fail: JsonMap, now_ms: int = 0) -> int:
+    """The wait after the `failed`-th failed request: max(min(hint, 60 s), 2^(failed-1) s) (RHO-RET-2, D13)."""
+    hint = milliseconds(str(fail.get("retry_after", "")))
+    if "retry_after_header" in fail:
+        hint = retry_after.parse(str(fail["retry_after_header"]), EPOCH_UNIX_MS + now_ms) or 0
+    return max(min(hint, CAP_MS), 1_000 << (failed - 1))
 
 
 def milliseconds(duration: str) -> int:

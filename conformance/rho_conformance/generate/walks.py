@@ -45,6 +45,9 @@ CLASSES: dict[str, dict[str, int]] = {
         "open_id": 23,
         "broken": 24,
         "interrupted": 27,
+        "no_hint": 28,
+        "short_hint": 29,
+        "date": 30,
     },
     "model_item": {
         "delta": 0,

@@ -107,4 +107,26 @@ TABLE: dict[str, tuple[JsonMap, str]] = {
     ),
     "cancel with a question": (w.TWO, "start model_end:sync tool_item:ask cancel respond:1 tool_late:return"),
     "tool gives up its question": (w.TWO, "start model_end:sync tool_item:ask tool_end:ok respond:no model_end:text"),
+    "boundary and retries": (
+        w.BOUND,
+        "start boundary:none model_end:retry advance:due model_end:empty model_end:sync tool_end:ok boundary:input "
+        "model_end:retry advance:due model_end:text boundary:none",
+    ),
+    "boundary in the last step": (
+        {**w.BOUND, "max_steps": 2},
+        "start boundary:none model_end:sync tool_end:ok boundary:none model_end:text",
+    ),
+    "cancel while the compaction is announced": (
+        {**w.KEEN, "event_capacity": 1},
+        "hold start read compactor:ok cancel read_all",
+    ),
+    "steer between two results": (
+        w.TWO,
+        "start model_end:sync2 tool_end:ok steer tool_end:ok model_end:sync2 steer tool_end:1:fail steer tool_end:ok "
+        "model_end:text",
+    ),
+    "compaction at the last revision": (
+        {**w.KEEN, "history": [{"user": "before"}], "revision": "max"},
+        "start compactor:ok",
+    ),
 }

@@ -100,8 +100,10 @@ TABLE: dict[str, tuple[JsonMap, str]] = {
     "last revision": ({**w.TWO, "history": [{"user": "before"}], "revision": "max"}, "start model_end:text append"),
     "save, crash, go on": (
         w.OLD,
-        "start model_end:text store:save start model_item:delta store:crash start model_end:text",
+        "start model_end:text store:save start model_item:delta store:crash store:restore start model_end:text",
     ),
     "handles dropped": (w.TWO, "start handles:drop_session handles:drop_runtime model_end:text handles:query"),
     "no capacity": ({"event_capacity": 0}, "start"),
+    "drop, then shutdown": (w.TWO, "start model_item:delta drop shutdown"),
+    "drop of jobs": (w.JOBS, "start model_end:async2 model_item:delta drop tool_late:return start model_end:text"),
 }

@@ -188,4 +188,24 @@ TABLE: dict[str, tuple[JsonMap, str]] = {
         w.TIGHT_SLOW,
         "start model_end:async2 hold model_item:delta tool_end:ok cancel advance:due read_all",
     ),
+    "hints short, absent and as a date": (
+        w.TWO,
+        "start model_end:retry advance:due model_end:short_hint advance:before advance:due model_end:short_hint "
+        "advance:before advance:due model_end:text start model_end:date advance:before advance:due model_end:no_hint "
+        "advance:before advance:due model_end:text",
+    ),
+    "malformed between failures": (
+        w.TWO,
+        "start model_end:empty model_end:retry advance:before advance:due model_end:retry advance:before advance:due "
+        "model_end:text",
+    ),
+    "a long text is cut short": (w.TWO, "start flood model_item:summary flood cancel start flood model_end:permanent"),
+    "jobs end out of order": (
+        w.CLOSE,
+        "start model_end:async2 tool_end:1:ok tool_end:ok model_end:async2 tool_end:1:fail tool_end:ok model_end:text",
+    ),
+    "jobs end out of order before a batch": (
+        w.CLOSE,
+        "start model_end:async2 model_end:sync tool_end:1:ok tool_end:ok tool_end:ok compactor:ok model_end:text",
+    ),
 }

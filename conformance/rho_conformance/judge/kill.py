@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -12,7 +13,8 @@ from rho_conformance.drivers.core import factory as core_factory
 from rho_conformance.judge.exhibit import Exhibit, examine
 from rho_conformance.judge.library import Item, directed, library
 from rho_conformance.mutants import benign, driver_of, find, mutants
-from rho_conformance.mutants.base import Benign, Mutant
+from rho_conformance.mutants.base import Benign, Mutant, Target
+from rho_conformance.mutants.probes import Passed, may_differ, probing
 
 Progress = Callable[[str, int, int], None]
 
@@ -63,28 +65,36 @@ class Matrix:
 
 
 class Lab:
-    """Items and what the unmutated core shows on each, so that only differences need judging."""
+    """Items, what the unmutated core shows on each, and which patched places each passes.
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    So only what can differ is played, and only what does differ is judged.
+    """
+
+    def __init__(self, items: Sequence[Item], made: Sequence[Mutant | Benign]) -> None:
         self.items = items
-        self.baseline: list[Exhibit] = [examine(i.name, i.source, core_factory) for i in items]
+        self.baseline: list[Exhibit] = []
+        self.passed: list[set[Target]] = []
+        passed = Passed()
+        with probing(made, passed):
+            for item in items:
+                passed.clear()
+                self.baseline.append(examine(item.name, item.source, core_factory))
+                self.passed.append(passed.clear())
 
-    def broken_by(self, made: Mutant | Benign, items: Iterable[int] | None = None) -> dict[str, tuple[str, str]]:
-        """Rule -> (item, complaint) for everything the mutant breaks and the core does not."""
+    def broken_by(self, made: Mutant | Benign, share: int = 1) -> dict[str, tuple[str, str]]:
+        """Rule -> (item, complaint) for everything the mutant breaks and the core does not.
+
+        `share`: play every so-many-th of the items that can differ.
+        """
         found: dict[str, tuple[str, str]] = {}
-        for index in range(len(self.items)) if items is None else items:
+        candidates = [n for n, passed in enumerate(self.passed) if may_differ(made, passed)]
+        for index in candidates[::share]:
             item, before = self.items[index], self.baseline[index]
-            after = examine_if_different(item, made, before)
-            for rule, why in after.items():
+            shown = examine(item.name, item.source, partial(driver_of, made), known=before.trace)
+            for rule, why in shown.broken.items():
                 if rule not in before.broken:
                     found.setdefault(rule, (item.name, why))
         return found
-
-
-def examine_if_different(item: Item, made: Mutant | Benign, before: Exhibit) -> dict[str, str]:
-    """What the item breaks on this core; nothing where its trace is the unmutated one's."""
-    shown = examine(item.name, item.source, lambda: driver_of(made), known=before.trace)
-    return shown.broken
 
 
 _lab: Lab | None = None
@@ -92,7 +102,7 @@ _lab: Lab | None = None
 
 def _set_up() -> None:
     global _lab
-    _lab = Lab([*library(), *directed()])
+    _lab = Lab([*library(), *directed()], [*mutants(), *benign()])
 
 
 def _one(name: str) -> tuple[str, dict[str, tuple[str, str]]]:

@@ -87,7 +87,10 @@ def _next_request(view: View, report: Report, steer: Steer) -> None:
         return
     users = m.users(following.opened.get("messages") or ())
     message = f"the steer {steer.name} is missing in the request after the boundary"
-    report.ok_or_bad(steer.text in users, message, following.opened)
+    # Applied before a compaction of the same boundary, it went to the compactor like everything else (D10).
+    compacted = [u for u in run.up("Compact") if ack < u.step <= following.opened.step]
+    known = steer.text in users or any(steer.text in m.users(u.get("messages") or ()) for u in compacted)
+    report.ok_or_bad(known, message, following.opened)
     report.episode(following.opened, bool(steer.delivered), min(len(run.steers), 3))
 
 

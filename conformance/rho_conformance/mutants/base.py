@@ -20,22 +20,46 @@ Wrap = Callable[[Any], Any]
 """Takes the original (a handler, a function, an entry) and gives what stands in its place."""
 
 
-def row(table: MutableMapping[Any, Row], key: Any, wrap: Wrap) -> Patch:
+@dataclass(frozen=True)
+class Swap:
+    """A patch that says what it replaces: one entry of a table, or one name of a module or class."""
+
+    owner: Any
+    key: Any
+    replacement: Any
+
+    def __call__(self) -> AbstractContextManager[Any]:
+        if isinstance(self.owner, MutableMapping):
+            return mock.patch.dict(self.owner, {self.key: self.replacement})
+        return mock.patch.object(self.owner, self.key, self.replacement)
+
+    @property
+    def target(self) -> Target:
+        """What is replaced, in a form that can be compared."""
+        return (id(self.owner), self.key)
+
+    @property
+    def original(self) -> Any:
+        return self.owner[self.key] if isinstance(self.owner, MutableMapping) else getattr(self.owner, self.key)
+
+
+Target = tuple[int, Any]
+
+
+def row(table: MutableMapping[Any, Row], key: Any, wrap: Wrap) -> Swap:
     """Replace the handler of one row of a transition table."""
     original = table[key]
-    return entry(table, key, lambda _: Row(wrap(original.handler), original.exits, original.rules))
+    return Swap(table, key, Row(wrap(original.handler), original.exits, original.rules))
 
 
-def entry(table: MutableMapping[Any, Any], key: Any, wrap: Wrap) -> Patch:
+def entry(table: MutableMapping[Any, Any], key: Any, wrap: Wrap) -> Swap:
     """Replace one entry of a table of functions."""
-    replacement = wrap(table[key])
-    return lambda: mock.patch.dict(table, {key: replacement})
+    return Swap(table, key, wrap(table[key]))
 
 
-def attr(owner: ModuleType | type, name: str, wrap: Wrap) -> Patch:
+def attr(owner: ModuleType | type, name: str, wrap: Wrap) -> Swap:
     """Replace a function or constant where it is looked up: `owner` is the module that *uses* the name."""
-    replacement = wrap(getattr(owner, name))
-    return lambda: mock.patch.object(owner, name, replacement)
+    return Swap(owner, name, wrap(getattr(owner, name)))
 
 
 @contextmanager

@@ -5,7 +5,23 @@
 
 from __future__ import annotations
 
-from rho_conformance.mutants import benign_ends, benign_flow
+from rho_conformance.mutants import (
+    benign_calls,
+    benign_ends,
+    benign_flow,
+    benign_host,
+    benign_losses,
+    benign_race,
+    benign_surface,
+)
 from rho_conformance.mutants.base import Benign
 
-BENIGN: tuple[Benign, ...] = (*benign_ends.BENIGN, *benign_flow.BENIGN)
+BENIGN: tuple[Benign, ...] = (
+    *benign_ends.BENIGN,
+    *benign_losses.BENIGN,
+    *benign_calls.BENIGN,
+    *benign_flow.BENIGN,
+    *benign_host.BENIGN,
+    *benign_race.BENIGN,
+    *benign_surface.BENIGN,
+)

@@ -9,16 +9,15 @@ from unittest import mock
 import rho_core.capture
 import rho_core.ledger
 from rho_conformance.mutants.base import Benign
-from rho_conformance.mutants.benign_kit import attr, common, ending_with, flow, wait
-from rho_core import calls, jobs
-from rho_core import capture as cap
+from rho_conformance.mutants.benign_kit import attr, common, flow
 from rho_core import events as ev
 from rho_core import inputs as inp
-from rho_core.errors import INTERRUPTED, STEP_LIMIT, Error, ErrorName, ProviderError, ProviderErrorKind, from_provider
+from rho_core import jobs
+from rho_core.errors import STEP_LIMIT
 from rho_core.ledger import Ledger
 from rho_core.messages import NO_USAGE, AbortedAssistant, Assistant, Message, Usage, calls_of, interrupted
 from rho_core.record import record
-from rho_core.run import batch, end, turn
+from rho_core.run import end, turn
 from rho_core.run import state as s
 from rho_core.run.outbox import change, send_tail, to
 
@@ -42,19 +41,17 @@ def _open_calls_unfinished(old: Any) -> Any:
     return conclude_batch
 
 
-def _tail_first(old: Any) -> Any:
-    """The last ToolFinished are sent first; the commit waits until the reader has room for all of them."""
+def _jobs_before_commit(old: Any) -> Any:
+    """The last ToolFinished of jobs are sent first; the commit waits until the reader has room for all of them."""
 
     def commit(run: s.Run, k: s.Commit, fx: Any) -> Any:
         owed = end._owed(run.core.jobs)
-        if not (k.plan.tail or owed):
+        if not owed:
             return old(run, k, fx)
-        plan = replace(k.plan, tail=())
         pool = run.core.jobs
         for job in sorted((j for j in pool if j.stage == "returned"), key=lambda j: j.serial):
             pool = jobs.move_last(pool, job.at("parked"))
-        run = change(to(run, s.Stopping(plan)), jobs=pool)
-        return send_tail(run, fx, (*k.plan.tail, *owed), s.Commit(plan))
+        return send_tail(change(to(run, s.Stopping(k.plan)), jobs=pool), fx, owed, k)
 
     return commit
 
@@ -114,130 +111,6 @@ def _response_kept(old: Any) -> Any:
     return cancel
 
 
-# --- consumer lost ----------------------------------------------------------------------------------------------------
-
-LOST = from_provider(ProviderError(ProviderErrorKind.INTERRUPTED, "interrupted", retryable=False))
-
-
-def _lost_in(run: s.Run, fx: Any) -> s.Conclude | None:
-    """The end of a run that loses its reader in the provider phase; None in another phase."""
-    phase = run.phase
-    if not isinstance(phase, (s.Streaming, s.Responding)):
-        return None
-    if isinstance(phase, s.Streaming):
-        end.stop_work(run, fx)
-        turn.record_attempt(run, fx, "Failed", "Interrupted", phase.turn, phase.capture)
-    return s.Conclude(s.Fail(LOST), aborted=cap.aborted(phase.capture))
-
-
-def _emit_fails(old: Any) -> Any:
-    def emit(run: s.Run, fx: Any, events: Any, then: Any, *, cancellable: bool = True) -> Any:
-        plan = _lost_in(run, fx) if run.core.reader == "gone" else None
-        if plan is not None:
-            return to(run, s.Between()), plan
-        return old(run, fx, events, then, cancellable=cancellable)
-
-    return emit
-
-
-def _close_fails(old: Any) -> Any:
-    def reader_closed(run: s.Run, i: inp.ReaderClosed, fx: Any) -> Any:
-        plan = _lost_in(run, fx) if run.blocked is not None else None
-        if plan is None:
-            return old(run, i, fx)
-        return change(s.Run(s.Between(), run.free, None, run.core), reader="gone"), plan
-
-    return reader_closed
-
-
-def _cancel_unread(old: Any) -> Any:
-    """Cancelled, but its reader was gone already: interrupted, not committed."""
-
-    def cancel(run: s.Run, i: inp.Cancel, fx: Any) -> Any:
-        after, then = old(run, i, fx)
-        if run.core.reader == "gone" and type(run.phase) in end.CANCEL:
-            return s.Run(s.Between(), run.free, None, run.core), s.Abandon(INTERRUPTED)
-        return after, then
-
-    return cancel
-
-
-def _close_while_ending(old: Any) -> Any:
-    """The reader leaves a cancelled run before its commit: interrupted, not committed."""
-
-    def reader_closed(run: s.Run, i: inp.ReaderClosed, fx: Any) -> Any:
-        after, then = old(run, i, fx)
-        if isinstance(run.phase, (s.Draining, s.Ebbing, s.Cancelling)):
-            return s.Run(run.phase, run.free, None, after.core), s.Abandon(INTERRUPTED)
-        return after, then
-
-    return reader_closed
-
-
-# --- drop, panic ------------------------------------------------------------------------------------------------------
-
-
-def _drop_commits(old: Any) -> Any:
-    """A drop takes the road of a cancel as far as it needs nobody: the commit is made, the events are for no one."""
-
-    def drop(run: s.Run, i: inp.Drop, fx: Any) -> Any:
-        handler = end.CANCEL.get(type(run.phase))
-        if handler is None:
-            return old(run, i, fx)
-        effects: list[Any] = []
-        pool = tuple(jobs.stopped(j) if j.stage in jobs.LIVE else j for j in run.core.jobs)
-        bare = change(s.Run(run.phase, run.free, None, run.core), jobs=pool, reader="gone")
-        after, plan = handler(bare, effects)
-        if not isinstance(plan, s.Conclude):
-            return old(run, i, fx)  # a cooperative extension would have to be awaited
-        old(run, i, fx)
-        end.abort_jobs(run, fx)
-        fx.extend(effects)
-        ended, then = end.commit(after, s.Commit(plan), fx)
-        return ended, s.Exit(None, "Idle") if isinstance(then, s.Exit) else then
-
-    return drop
-
-
-def _panicked(text: str) -> Error:
-    return from_provider(ProviderError(ProviderErrorKind.OTHER, text, retryable=False))
-
-
-def _panic_fails(old: Any) -> Any:
-    def worker_panicked(run: s.Run, i: Any, fx: Any) -> Any:
-        after, then = old(run, i, fx)
-        if not isinstance(then, s.Abandon):
-            return after, then
-        phase = run.phase
-        how: s.Ending = s.Fail(_panicked("unexpected exception"))
-        if isinstance(phase, (s.Draining, s.Ebbing)):
-            how = s.CancelRun()
-        kept = cap.aborted(phase.capture) if isinstance(phase, (s.Streaming, s.Draining)) else None
-        return ending_with(run, s.Conclude(how, aborted=kept))
-
-    return worker_panicked
-
-
-BOOM = Error(ErrorName.TOOL, "unexpected exception in a tool")
-
-
-def _tool_panic_fails(old: Any) -> Any:
-    def schedule(run: s.Run, k: s.Schedule, fx: Any) -> Any:
-        after, then = old(run, k, fx)
-        return end.fail_batch(run, BOOM, fx) if isinstance(then, s.Abandon) else (after, then)
-
-    return schedule
-
-
-def _prepare_panic_fails(old: Any) -> Any:
-    def panicked(run: s.Run, i: inp.ToolPanicked, fx: Any) -> Any:
-        if calls.find(batch.batch_of(run).slots, i.call_id, ("preparing",)) >= 0:
-            return end.fail_batch(run, BOOM, fx)
-        return old(run, i, fx)
-
-    return panicked
-
-
 # --- usage ------------------------------------------------------------------------------------------------------------
 
 
@@ -254,8 +127,8 @@ def _remember_last(old: Any) -> Any:
         summed = after.core.usage
         if summed is run.core.usage or not isinstance(run.phase, s.Responding):
             return after, then
-        sums = (getattr(summed, field.name) for field in fields(Usage))
-        return change(after, usage=LastUsage(*sums, run.phase.capture.rest.usage)), then
+        sums = {field.name: getattr(summed, field.name) for field in fields(Usage)}
+        return change(after, usage=LastUsage(**sums, last=run.phase.capture.rest.usage)), then
 
     return responded
 
@@ -279,14 +152,13 @@ BENIGN: tuple[Benign, ...] = (
         "a sync call still open at a cancel or failure gets no ToolFinished",
         (attr(end, "_conclude_batch", _open_calls_unfinished),),
     ),
-    Benign("tail-before-commit", "D2", "the last ToolFinished precede the commit", (flow(s.Commit, _tail_first),)),
-    Benign("jobs-finish-first", "R19", "the last ToolFinished in another order", (flow(s.Commit, _jobs_first),)),
     Benign(
-        "lost-reader-fails-the-stream",
-        "D4",
-        "a consumer lost in the provider phase is a committed Failed(Interrupted)",
-        (attr(turn, "emit", _emit_fails), common(inp.ReaderClosed, _close_fails)),
+        "jobs-finish-before-commit",
+        "R21",
+        "ToolFinished of interrupted jobs precede the commit",
+        (flow(s.Commit, _jobs_before_commit),),
     ),
+    Benign("jobs-finish-first", "R19", "the last ToolFinished in another order", (flow(s.Commit, _jobs_first),)),
     Benign(
         "aborted-calls-answered",
         "D9",
@@ -315,27 +187,9 @@ BENIGN: tuple[Benign, ...] = (
         (attr(rho_core.ledger, "MAX_REVISION", lambda _: 2**70),),
     ),
     Benign(
-        "panic-fails",
-        "D30",
-        "an unexpected exception is a typed Failed",
-        (
-            common(inp.ModelPanicked, _panic_fails),
-            common(inp.CompactorPanicked, _panic_fails),
-            flow(s.Schedule, _tool_panic_fails),
-            wait(s.Batch, inp.ToolPanicked, _prepare_panic_fails),
-        ),
-    ),
-    Benign(
         "cancelled-response-kept",
         "R3",
         "a cancel loses the event of a whole response, and not the response",
         (common(inp.Cancel, _response_kept),),
     ),
-    Benign(
-        "unread-cancel-interrupts",
-        "R23",
-        "cancel and consumer loss together are Interrupted, without a commit",
-        (common(inp.Cancel, _cancel_unread), common(inp.ReaderClosed, _close_while_ending)),
-    ),
-    Benign("drop-commits", "R24", "a drop commits as a cancel does", (common(inp.Drop, _drop_commits),)),
 )

@@ -7,12 +7,11 @@ variants are also mixed with each other (`rho_conformance.chaos`), and then two 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
-from unittest import mock
 
-from rho_conformance.mutants import base
-from rho_conformance.mutants.base import Patch, Wrap
+from rho_conformance.mutants.base import Patch, Swap, Wrap
 from rho_core import inputs as inp
 from rho_core.run import state as s
 from rho_core.run import table
@@ -21,19 +20,34 @@ from rho_core.table import Row
 Handler = Callable[..., Any]
 
 
-def row(rows: MutableMapping[Any, Row], key: Any, wrap: Wrap) -> Patch:
+class Late(Swap):
+    """Its `replacement` is made of what is there when the patch is applied, and not of what was imported."""
+
+    def __call__(self) -> AbstractContextManager[Any]:
+        return Swap(self.owner, self.key, self.replacement(self.original))()
+
+
+class Added(Swap):
+    """An entry that only the variant has; the core never comes to it."""
+
+    @property
+    def original(self) -> Any:
+        return self.replacement
+
+
+def row(rows: MutableMapping[Any, Row], key: Any, wrap: Wrap) -> Late:
     """As `base.row`, of the row that is there when the patch is applied."""
-    return lambda: base.row(rows, key, wrap)()
+    return Late(rows, key, lambda old: Row(wrap(old.handler), old.exits, old.rules))
 
 
-def entry(entries: MutableMapping[Any, Any], key: Any, wrap: Wrap) -> Patch:
+def entry(entries: MutableMapping[Any, Any], key: Any, wrap: Wrap) -> Late:
     """As `base.entry`, of the entry that is there when the patch is applied."""
-    return lambda: base.entry(entries, key, wrap)()
+    return Late(entries, key, wrap)
 
 
-def attr(owner: ModuleType | type, name: str, wrap: Wrap) -> Patch:
+def attr(owner: ModuleType | type, name: str, wrap: Wrap) -> Late:
     """As `base.attr`, of the attribute that is there when the patch is applied."""
-    return lambda: base.attr(owner, name, wrap)()
+    return Late(owner, name, wrap)
 
 
 def flow(continuation: type, wrap: Wrap) -> Patch:
@@ -53,7 +67,7 @@ def common(what: type, wrap: Wrap) -> Patch:
 
 def new_flow(continuation: type, handler: Handler) -> Patch:
     """One more continuation, which only this variant has."""
-    return lambda: mock.patch.dict(table.FLOW, {continuation: Row(handler, (), ())})
+    return Added(table.FLOW, continuation, Row(handler, (), ()))
 
 
 def every_wait(what: type, handler: Handler, wrap: Wrap) -> tuple[Patch, ...]:
