@@ -39,6 +39,7 @@ class CoreDriver:
             "version": rho_core.__version__,
             "profiles": ["rho", "common"],
             "capabilities": ["*"],
+            "extensions": ["provider.tier_fallback", "tool.withdraw"],
             "time": "virtual",
             "deterministic": True,
         }

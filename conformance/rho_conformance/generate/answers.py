@@ -221,6 +221,7 @@ MODEL_ITEMS: tuple[AnswerClass, ...] = (
     AnswerClass(_items({"generation_tokens": "unavailable"})),
     AnswerClass(_items({"cancel_token": True})),
     AnswerClass(_items({"drop_token": True})),
+    AnswerClass(_items({"tier_fallback": {"requested": "priority", "used": "standard"}})),
 )
 
 
@@ -250,7 +251,7 @@ TOOL_LATE: dict[str, tuple[JsonMap, ...]] = {
     "ToolAuthorize": ({"authorize": "allow"}, {"authorize": "deny"}),
     "ToolExecute": ({"return": "too late"}, {"progress": "too late"}, {"ask": "late"}, {"panic": True}),
 }
-TOOL_ITEMS = ("progress", "ask", "ask_again", "progress", "ask", "cancel_token", "drop_token")
+TOOL_ITEMS = ("progress", "ask", "ask_again", "progress", "ask", "cancel_token", "drop_token", "withdraw")
 
 
 def tool_item(sit: Situation, tool: Upcall, kind: str) -> JsonMap:
@@ -260,6 +261,8 @@ def tool_item(sit: Situation, tool: Upcall, kind: str) -> JsonMap:
     asked = [ask for ask, call in sit.asks if call == tool.call_id]
     if kind == "ask_again" and asked:
         return {"ask": asked[-1]}
+    if kind == "withdraw":
+        return {"withdraw": asked[-1]} if asked else {"progress": "nothing asked"}
     if kind in ("ask", "ask_again"):
         return {"ask": f"q{sit.number('ask')}"}
     return {kind: True}

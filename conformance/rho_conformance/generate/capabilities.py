@@ -20,6 +20,17 @@ COMMON = (
 """What any agent runtime can be asked: the profile `common` plays nothing else."""
 
 
+EXTENSIONS = {"provider": ("tier_fallback",), "tool": ("withdraw",)}
+"""Items that scenario format 1 does not have (protocol, "Extensions")."""
+
+
+def extension_of(stimulus: JsonMap) -> str | None:
+    """The extension that a stimulus needs, or None for one of the scenario format."""
+    ((name, value),) = stimulus.items()
+    found = [item for item in EXTENSIONS.get(name, ()) if isinstance(value, dict) and item in value]
+    return f"{name}.{found[0]}" if found else None
+
+
 class Allowed:
     """Which stimuli and configurations may be played: declared by the target, and part of the profile."""
 
@@ -37,6 +48,10 @@ class Allowed:
 
     def stimulus(self, stimulus: JsonMap) -> bool:
         """Whether a stimulus may be performed."""
+        extension = extension_of(stimulus)
+        if extension is not None:
+            # Beyond the scenario format: "*" does not speak of it.
+            return not self.common and extension in self.hello.raw.get("extensions", ())
         if not self.common and "*" in self.hello.capabilities:
             return True
         ((name, value),) = stimulus.items()

@@ -106,6 +106,10 @@ TABLE: dict[str, tuple[JsonMap, str]] = {
         "start model_end:async tool_item:ask model_item:delta tool_item:progress tool_end:ok model_end:text",
     ),
     "cancel with a question": (w.TWO, "start model_end:sync tool_item:ask cancel respond:1 tool_late:return"),
+    "tool withdraws its question": (
+        w.TWO,
+        "start model_end:sync tool_item:ask tool_item:withdraw tool_end:ok model_end:text",
+    ),
     "tool gives up its question": (w.TWO, "start model_end:sync tool_item:ask tool_end:ok respond:no model_end:text"),
     "boundary and retries": (
         w.BOUND,

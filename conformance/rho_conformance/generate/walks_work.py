@@ -49,6 +49,8 @@ TABLE: dict[str, tuple[JsonMap, str]] = {
         "start model_end:async model_item:physical model_item:search model_item:hosted model_item:tokens "
         "model_item:drop_token tool_item:drop_token model_end:streamed tool_end:ok",
     ),
+    "a slower tier": (w.TWO, "start model_item:tier model_item:delta model_end:text"),
+    "a slower tier after the cancel": (w.COOP, "start model_item:delta cancel model_item:tier model_end:text"),
     "flood": (w.TWO, "start hold flood model_end:streamed read:2 read_all"),
     "flood and cancel": (w.TWO, "start hold flood cancel read:2 model_late:text"),
     "failure after output": (

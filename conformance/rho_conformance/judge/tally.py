@@ -71,6 +71,9 @@ def judge_rule(
     triggers = count(rule, exhibits, own.get(rule.id, ()))
     if missing and len(triggers.live) < rule.threshold:
         return _not_declared(profile, missing, triggers)
+    if not triggers.seen and not triggers.opportunities and hello.get("name") != "core":
+        # The same scripts give the core its contexts: here the subject of the rule was never to be seen.
+        return Verdict("n/a", detail="the target shows nothing of what the rule speaks of")
     return _tried(rule, exhibits, triggers)
 
 

@@ -55,9 +55,7 @@ def _messages(history: Iterable[pm.ModelMessage], cut_off: str) -> list[Json]:
     out: list[Json] = []
     for message in history:
         if isinstance(message, pm.ModelResponse):
-            out.append(
-                {cut_off if message.state == "interrupted" else "assistant": _assistant(message.parts)}
-            )
+            out.append({cut_off if message.state == "interrupted" else "assistant": _assistant(message.parts)})
         else:
             out.extend(item for part in message.parts if (item := _request_part(part)) is not None)
     return out

@@ -47,9 +47,7 @@ class Session:
 
         Raises `ConversationConflict` when another run of the session was saved in between.
         """
-        await self._store.save(
-            Conversation(messages=list(messages), conversation_id=self.name, revision=base.revision)
-        )
+        await self._store.save(Conversation(messages=list(messages), conversation_id=self.name, revision=base.revision))
         self.history = list((await self._store.load(self.name) or base).messages)
 
     def latest(self, ident: str | None) -> Run | None:

@@ -47,9 +47,7 @@ class World:
 
     def note(self, name: str, fields: Json) -> None:
         self._seq += 1
-        self._observations.append(
-            {"seq": self._seq, "step": self._step, "at_ms": self.loop.now_ms, name: fields}
-        )
+        self._observations.append({"seq": self._seq, "step": self._step, "at_ms": self.loop.now_ms, name: fields})
 
     def reply(self, run: Run | None, name: str, value: Any) -> None:
         where = {} if run is None else {"session": run.session.name, "run": run.name}

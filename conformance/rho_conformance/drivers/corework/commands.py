@@ -222,9 +222,7 @@ class Performer:
         s.port.feed(i.AppendMessage(self.world.command(self.command(s)), message))
 
     def replace_history(self, s: Stimulus) -> None:
-        given = decode.messages(
-            decode.need(s.args, "messages", "replace_history"), "replace_history.messages"
-        )
+        given = decode.messages(decode.need(s.args, "messages", "replace_history"), "replace_history.messages")
         s.port.feed(i.ReplaceHistory(self.world.command(self.command(s)), given))
 
     def query(self, s: Stimulus) -> None:

@@ -84,9 +84,7 @@ def _model_call_completed(event: ev.ModelCallCompleted, _: Names) -> Json:
 def _reset(event: ev.ProviderStreamReset, _: Names) -> Json:
     reason: Any = "InvalidResponse"
     if isinstance(event.reason, ev.RetryableFailure):
-        failure = encode.present(
-            kind=str(event.reason.error_kind), retry_after_ms=event.reason.retry_after_ms
-        )
+        failure = encode.present(kind=str(event.reason.error_kind), retry_after_ms=event.reason.retry_after_ms)
         reason = {"RetryableFailure": failure}
     return {"reason": reason, "detail": event.detail, "attempt": event.attempt}
 

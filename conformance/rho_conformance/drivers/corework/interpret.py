@@ -155,9 +155,7 @@ def _before(port: SessionPort, kind: str, call_id: str) -> ToolUpcall:
     return ToolUpcall(kind, port.active, port.incarnation, call_id)
 
 
-def _tool(
-    port: SessionPort, kind: str, call_id: str, name: str, arguments: str, detachable: bool
-) -> ToolUpcall:
+def _tool(port: SessionPort, kind: str, call_id: str, name: str, arguments: str, detachable: bool) -> ToolUpcall:
     upcall = ToolUpcall(kind, port.active, port.incarnation, call_id)
     upcall.name, upcall.arguments, upcall.detachable = name, arguments, detachable
     return port.open(upcall, {"name": name, "arguments": encode.arguments(arguments)})

@@ -51,9 +51,7 @@ def provider(value: Any) -> list[Item]:
     unknown = sorted(set(given) - set(SHORTHAND))
     if unknown:
         raise DriverError(f"provider: the shorthand has no key {unknown[0]!r}")
-    items: list[Item] = [
-        ("reasoning", t) for t in decode.texts(given.get("reasoning", []), "provider.reasoning")
-    ]
+    items: list[Item] = [("reasoning", t) for t in decode.texts(given.get("reasoning", []), "provider.reasoning")]
     items += [("delta", t) for t in decode.texts(given.get("text", []), "provider.text")]
     for index, raw in enumerate(given.get("calls", ())):
         call = decode.call(raw, "provider.calls")
@@ -83,9 +81,7 @@ def _context(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
 def _call_delta(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
     given, where = decode.fields(value, "provider.call_delta"), "provider.call_delta"
     raw = decode.text(given.get("arguments", ""), where)
-    return i.CallDelta(
-        u.step, u.attempt, decode.need(given, "index", where), given.get("id"), given.get("name"), raw
-    )
+    return i.CallDelta(u.step, u.attempt, decode.need(given, "index", where), given.get("id"), given.get("name"), raw)
 
 
 def _generation(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
@@ -96,6 +92,11 @@ def _generation(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
 def _hosted(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
     given = decode.fields(value, "provider.hosted")
     return i.HostedTool(u.step, u.attempt, given["name"], given["detail"])
+
+
+def _tier(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
+    given = decode.fields(value, "provider.tier_fallback")
+    return i.TierFallback(u.step, u.attempt, given["requested"], given["used"])
 
 
 def _physical(u: ModelUpcall, value: Any, _: Surroundings) -> i.ModelInput:
@@ -138,6 +139,7 @@ MODEL: dict[str, ModelRow] = {
     "web_search": lambda u, v, _: i.WebSearched(u.step, u.attempt, decode.text(v, "provider.web_search")),
     "hosted": _hosted,
     "physical_retry": _physical,
+    "tier_fallback": _tier,
     "claim": lambda u, v, at: i.SteerClaimed(u.step, u.attempt, at.names.steer_id(v)),
     "deliver": lambda u, v, at: i.SteerDelivered(u.step, u.attempt, at.names.steer_id(v)),
     "release": lambda u, v, at: i.SteerReleased(u.step, u.attempt, at.names.steer_id(v)),
@@ -185,6 +187,7 @@ TOOL: dict[str, ToolRow] = {
     "authorize": _authorize,
     "progress": lambda u, v, _: i.ToolProgress(_id(u), decode.text(v, "tool.progress")),
     "ask": _ask,
+    "withdraw": lambda u, v, at: i.AskWithdrawn(_id(u), at.names.ask_id(decode.text(v, "tool.withdraw"))),
     "return": lambda u, v, _: i.ToolReturned(_id(u), Success(decode.text(v, "tool.return"))),
     "fail": lambda u, v, _: _ended(u, ToolErrorKind.EXECUTION, v),
     "cancelled": lambda u, _v, _: _ended(u, ToolErrorKind.CANCELLED, TOOL_CANCELLED),

@@ -236,10 +236,7 @@ class SessionPort:
     def waiting_on(self) -> list[str]:
         """What the session's unfinished operation waits for, with the scenario's names."""
         waits = rho_core.waiting.waiting_on(self.session)
-        return [
-            f"host:{self.world.names.ask(w.removeprefix('host:'))}" if w.startswith("host:") else w
-            for w in waits
-        ]
+        return [f"host:{self.world.names.ask(w.removeprefix('host:'))}" if w.startswith("host:") else w for w in waits]
 
     def facts(self) -> dict[str, Any]:
         """State, busy-ness, revision and committed history."""

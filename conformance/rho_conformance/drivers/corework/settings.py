@@ -81,10 +81,7 @@ def read(config: Any) -> Settings:
     provider = decode.fields(given.get("provider", {}), "config.provider")
     return Settings(
         policy,
-        {
-            name: _habit(name, spec)
-            for name, spec in decode.fields(given.get("tools", {}), "config.tools").items()
-        },
+        {name: _habit(name, spec) for name, spec in decode.fields(given.get("tools", {}), "config.tools").items()},
         _choice(given.get("reader", "eager"), ("eager", "held"), "config.reader") == "eager",
         _choice(provider.get("on_cancel", "stop"), ("stop", "ignore"), "config.provider.on_cancel") == "stop",
         given.get("recorder") == "gated",
@@ -171,9 +168,7 @@ def _habit(name: str, spec: Any) -> ToolHabit:
         _choice(access, ("shared", "exclusive"), f"{where}.access")
     within = None
     if isinstance(on_cancel, Mapping):
-        within = decode.duration_ms(
-            decode.need(on_cancel, "complete", f"{where}.on_cancel"), f"{where}.on_cancel"
-        )
+        within = decode.duration_ms(decode.need(on_cancel, "complete", f"{where}.on_cancel"), f"{where}.on_cancel")
     else:
         _choice(on_cancel, ("stop", "ignore"), f"{where}.on_cancel")
     gated = _choice(given.get("authorize", "auto"), ("auto", "gated"), f"{where}.authorize") == "gated"
