@@ -13,7 +13,7 @@ from typing import Any, Literal
 from . import effects as fx
 from . import inputs as inp
 from .config import Policy
-from .errors import CANCELLED, Error, ErrorName
+from .errors import CANCELLED, INTERRUPTED, Error, ErrorName
 from .estimate import context_tokens
 from .ledger import Ledger
 from .messages import History, System, User, is_object
@@ -142,6 +142,8 @@ def session_state(session: Session) -> SessionState:
     phase = session.phase
     if isinstance(phase, (Resting, Leaving)):
         return phase.label
+    if isinstance(phase, CompactingByHand) and phase.stage == "cancelled":
+        return "Cancelling"
     if not isinstance(phase, Active):
         return "Running"
     run = phase.run.phase
@@ -325,7 +327,16 @@ def _by_hand(session: Session, phase: CompactingByHand, i: inp.RunInput) -> Step
             return Step(waiting, (fx.SignalCancel(), *answer))
         ended = _hand_failed(session, phase, CANCELLED)
         return Step(ended.state, (fx.SignalCancel(), fx.AbortCompactor(), *answer, *ended.effects))
+    if isinstance(i, inp.Drop):
+        return _hand_dropped(session, phase)
     return _without_run(session, i)
+
+
+def _hand_dropped(session: Session, phase: CompactingByHand) -> Step[Session]:
+    """Dropping it releases the session; nothing is installed (contract 6.23)."""
+    ended = _hand_failed(session, phase, INTERRUPTED)
+    signal = (fx.SignalCancel(),) if phase.stage == "running" else ()
+    return Step(ended.state, (*signal, fx.AbortCompactor(), *ended.effects))
 
 
 def _hand_failed(session: Session, phase: CompactingByHand, error: Error) -> Step[Session]:
@@ -364,7 +375,7 @@ def _without_run(session: Session, i: inp.RunInput) -> Step[Session]:
     return Step(session, ())
 
 
-# --- the whole ----------------------------------------------------------------------------------------------------------
+# --- the whole -----------------------------------------------------------------------------------------------
 
 LINK: dict[type, Callable[[Session, Any], Step[Session]]] = {
     inp.Admitted: _admitted,

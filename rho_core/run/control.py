@@ -9,6 +9,7 @@ from ..errors import INTERRUPTED, Error, ErrorName
 from ..events import SteeringApplied
 from . import state as s
 from .detached import LOOK_AGAIN
+from .end import undecided
 from .outbox import Fx, Next, change, pump, to
 from .turn import is_current
 
@@ -38,7 +39,7 @@ def drop(run: s.Run, i: inp.Drop, fx: Fx) -> Next:
         return run, None
     if isinstance(phase, s.Settling):
         return s.Run(phase, run.free, None, run.core), s.Exit(None, phase.label)
-    if type(phase) not in s.ENDING:
+    if undecided(run):
         fx.append(out.SignalCancel())
     return run, s.Abandon(None)
 

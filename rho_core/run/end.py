@@ -7,6 +7,7 @@ the ledger goes back as it is and the candidate is forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from .. import calls, jobs
 from .. import capture as cap
@@ -273,7 +274,7 @@ def cancel(run: s.Run, i: inp.Cancel, fx: Fx) -> Next:
         fx.append(out.Reply(i.command_id))
     handler = CANCEL.get(type(run.phase))
     if handler is None:
-        return run, None
+        return _cancel_stopping(run, fx), None
     fx.append(out.SignalCancel())
     blocked = run.blocked
     run, then = handler(s.Run(run.phase, run.free, None, run.core), fx)
@@ -283,6 +284,23 @@ def cancel(run: s.Run, i: inp.Cancel, fx: Fx) -> Next:
     waiting = s.Blocked(blocked.sends, False, s.Hold() if then is None else then)
     phase = run.phase if then is None else s.Cancelling()
     return s.Run(phase, run.free, waiting, run.core), None
+
+
+def undecided(run: s.Run) -> bool:
+    """May a cancel still decide the end? Until the commit, unless another cancel has (R9, R11)."""
+    phase = run.phase
+    if isinstance(phase, s.Stopping):
+        return not isinstance(phase.plan.ending, s.CancelRun)
+    return type(phase) not in s.ENDING
+
+
+def _cancel_stopping(run: s.Run, fx: Fx) -> s.Run:
+    """Jobs are still finishing in their time: the end becomes a cancelled one."""
+    phase = run.phase
+    if not isinstance(phase, s.Stopping) or not undecided(run):
+        return run
+    fx.append(out.SignalCancel())
+    return to(run, s.Stopping(replace(phase.plan, ending=s.CancelRun())))
 
 
 def model_stopped(run: s.Run, i: inp.ModelReturned | inp.ModelFailed, fx: Fx) -> Next:

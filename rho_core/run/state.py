@@ -5,6 +5,7 @@ A run is either *waiting* for an input in a phase, or *blocked* on a send with o
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from ..asks import NO_ASKS, Asks, HostInputRequest
@@ -19,6 +20,7 @@ from ..jobs import Pool
 from ..ledger import Ledger
 from ..messages import NO_USAGE, AbortedAssistant, Block, History, Message, ToolCall, ToolResult, Usage
 from ..record import record
+from ..shown import NOTHING_SHOWN, Shown
 from ..steering import NO_STEERS, Steers
 
 # --- how a run ends ---------------------------------------------------------------------------------------
@@ -475,8 +477,8 @@ class Core:
     """What changes less often than a delta arrives.
 
     `suffix`: candidate messages after `ledger.history`; `usage`: of the successful attempts so far (D26);
-    `answer`: text of the newest completed response; `serial`: jobs begun; `preserve`: length of the tail of the
-    candidate that the next compaction leaves alone.
+    `shown`: what is remembered of the model's view; `answer`: text of the newest completed response;
+    `serial`: jobs begun; `preserve`: length of the tail of the candidate that the next compaction leaves alone.
     """
 
     session: str
@@ -492,6 +494,7 @@ class Core:
     serial: int = 0
     preserve: int = 0
     reader: Literal["open", "gone"] = "open"
+    shown: Shown = field(default=NOTHING_SHOWN, compare=False)
 
 
 @record

@@ -18,8 +18,8 @@ from ..events import (
     StepStarted,
     ToolFinished,
 )
-from ..ledger import model_view
 from ..messages import Assistant, History, user
+from ..shown import NOTHING_SHOWN, show
 from . import state as s
 from .outbox import Fx, Next, change, emit, to
 
@@ -31,6 +31,13 @@ def candidate(core: s.Core) -> History:
 
 def tokens(core: s.Core, history: History) -> int:
     return context_tokens(history, core.policy.tool_spec_tokens)
+
+
+def look(run: s.Run) -> tuple[s.Run, History, int]:
+    """What the model may be shown of the candidate, and how many tokens that is."""
+    core = run.core
+    shown, messages, size = show(core.shown, candidate(core), jobs.open_ids(core.jobs), core.policy.tool_spec_tokens)
+    return change(run, shown=shown), messages, size
 
 
 def begin(run: s.Run, i: inp.Begin, fx: Fx) -> Next:
@@ -73,8 +80,9 @@ def consider_compaction(run: s.Run, k: s.ConsiderCompaction, fx: Fx) -> Next:
     if policy is None:
         return run, s.ConsiderBoundary()
     history = candidate(run.core)
+    run, _, size = look(run)
     by_count = policy.messages is not None and len(history) >= policy.messages
-    by_size = policy.tokens is not None and tokens(run.core, history) >= policy.tokens
+    by_size = policy.tokens is not None and size >= policy.tokens
     if not (by_count or by_size):
         return change(run, preserve=0), s.ConsiderBoundary()
     started = CompactionStarted("automatic", len(history))
@@ -109,7 +117,7 @@ def compactor_returned(run: s.Run, i: inp.CompactorReturned, fx: Fx) -> Next:
     outcome = CompactionOutcome(
         len(history), len(replacement), before, after, ledger.revision, i.usage.cost_usd_micros, replacement
     )
-    run = change(to(run, s.Between()), ledger=ledger, suffix=(), preserve=0)
+    run = change(to(run, s.Between()), ledger=ledger, suffix=(), preserve=0, shown=NOTHING_SHOWN)
     return emit(run, fx, (CompactionCompleted("automatic", outcome),), s.ConsiderBoundary(), cancellable=False)
 
 
@@ -178,10 +186,10 @@ def steering_in(run: s.Run, k: s.SteeringIn, fx: Fx) -> Next:
 
 def begin_step(run: s.Run, k: s.BeginStep, fx: Fx) -> Next:
     core = run.core
-    request = model_view(candidate(core), jobs.open_ids(core.jobs))
+    run, request, size = look(run)
     step = core.step + 1
     run = change(run, step=step, preserve=0)
-    return emit(run, fx, (StepStarted(step, tokens(core, request)),), s.StepBegun(request))
+    return emit(run, fx, (StepStarted(step, size),), s.StepBegun(request))
 
 
 def step_begun(run: s.Run, k: s.StepBegun, fx: Fx) -> Next:

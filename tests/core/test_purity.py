@@ -95,6 +95,7 @@ CALLS = frozenset({"open", "print", "input", "hash", "id", "eval", "exec", "toda
 ALLOWED = {
     "rho_core._entry": {"print"},  # the console script
     "rho_core.wire": {"pathlib"},  # publishes schemas
+    "rho_core.record": {"exec"},  # writes constructors, as dataclasses do
 }
 
 

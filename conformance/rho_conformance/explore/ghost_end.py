@@ -46,21 +46,24 @@ def started(g: Ghost, e: ev.Started) -> None:
 
 
 def cancel_accepted(g: Ghost, m: Moment) -> None:
-    """A cancel takes effect once, in any moment before the end was decided."""
+    """A cancel takes effect once, in any moment before the terminal commit (R9, R11)."""
     tokens = len(m.sent(out.SignalCancel))
     g.need(tokens <= 1, "RHO-CAN-2", "the token is cancelled twice")
     if isinstance(m.input, inp.Drop):
-        g.need(tokens == (not g.ending), "RHO-DROP-1", f"a drop sends {tokens} signals")
+        g.need(tokens == _undecided(g), "RHO-DROP-1", f"a drop sends {tokens} signals")
         return
     if not isinstance(m.input, inp.Cancel):
         g.need(tokens == 0, "RHO-CAN-2", "the token is cancelled and nobody asked")
         return
-    g.need(
-        bool(tokens) == (not g.ending), "RHO-CAN-2", f"a cancel sends {tokens} signals, the end is {g.ending or 'open'}"
-    )
-    if not g.ending:
+    undecided = _undecided(g)
+    g.need(tokens == undecided, "RHO-CAN-2", f"a cancel sends {tokens} signals, the end is {g.ending or 'open'}")
+    if undecided:
         g.cancelled, g.ending = True, "cancel"
         g.owed = tuple(e for e in g.owed if isinstance(e, ev.BoundaryInputApplied))
+
+
+def _undecided(g: Ghost) -> bool:
+    return not (g.cancelled or g.ending.startswith("commit"))
 
 
 def stopped_at_once(g: Ghost) -> None:

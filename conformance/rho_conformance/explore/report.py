@@ -51,8 +51,9 @@ class Report:
             "states": self.states,
             "transitions": self.transitions,
             "complete": self.complete,
-            "deadlocks": [_violation(v) for v in self.deadlocks],
-            "violations": [_violation(v) for v in self.violations],
+            "deadlocks": len(self.deadlocks),
+            "violations": len(self.violations),
+            "found": [_violation(v) for v in (*self.violations, *self.deadlocks)],
             "seconds": round(self.seconds, 1),
             "configurations": [_result(r) for r in self.configurations],
             "coverage": {

@@ -205,7 +205,8 @@ def bnd_5(view: View, report: Report) -> None:
 
 
 def _malformed(run: Run, reset: Obs) -> bool:
-    return any(a.reset is reset and not a.good for a in run.attempts)
+    # Behind a gap it is not known whose reset it is.
+    return run.gap or any(a.reset is reset and not a.good for a in run.attempts)
 
 
 RULES: Rules = {

@@ -8,6 +8,7 @@ from typing import Any
 from . import messages as m
 from .base import Report, Rules
 from .commit import (
+    ATTEMPTS,
     captured,
     completed_before,
     due_revision,
@@ -17,7 +18,7 @@ from .commit import (
     start_text,
     suffix,
 )
-from .entities import NEVER, Call, Obs, Run, ok_value
+from .entities import NEVER, Attempt, Call, Obs, Run, ok_value
 from .view import View
 
 Json = Any
@@ -77,7 +78,7 @@ def _capture(view: View, report: Report, run: Run, aborted: Json) -> None:
     last, stop = run.attempts[-1], min(run.cancel_step, run.end_step)
     returned = last.good and last.end is not None and last.end.step < stop and not view.full(stop - 1)
     if aborted is None:
-        if captured(last) and not last.good and not last.malformed and last.reset is None:
+        if captured(last) and not last.good and not last.malformed and not _abandoned(run, last):
             report.variant("D24:absent")
         return
     at = run.end_step
@@ -96,6 +97,13 @@ def _capture(view: View, report: Report, run: Run, aborted: Json) -> None:
         report.ok_or_bad(given.startswith(text), f"aborted text {text!r} is no prefix of {given!r}", at, run.name)
     report.ok_or_bad(text.startswith(shown), f"aborted text {text!r} lacks what was shown", at, run.name)
     report.episode(at, run.ending, bool(text), bool(m.calls(aborted)), bool(shown))
+
+
+def _abandoned(run: Run, attempt: Attempt) -> bool:
+    """Whether a retry was due, so that what was captured is no part of the run any more (RHO-RET-10)."""
+    if attempt.reset is not None or attempt.end is None:
+        return attempt.reset is not None
+    return attempt.retryable and attempt.number < ATTEMPTS and attempt.end.step <= run.cancel_step < NEVER
 
 
 def can_10(view: View, report: Report) -> None:

@@ -11,6 +11,9 @@ from .entities import NEVER, Attempt, Call, Run
 from .view import View
 
 Json = Any
+ATTEMPTS = 4
+MALFORMED = 2
+"""Requests and malformed responses that a turn may have (contract RET-1 and RET-4)."""
 RACED = frozenset({"model", "tool", "timer", "host", "compactor", "collector"})
 """The waits that cancellation is raced against (contract CAN-5)."""
 
@@ -25,7 +28,38 @@ def clean_cancel(view: View, run: Run) -> int | None:
         return None
     if any(s < step for s in (*run.panics, *run.closes)) or not RACED & set(view.kinds(step - 1)):
         return None
-    return step
+    return None if decided(view, run, step) else step
+
+
+def decided(view: View, run: Run, step: int) -> bool:
+    """Whether something else had settled the end before ``step``, and only jobs were still to be interrupted.
+
+    A cancel that comes then may win or lose (races R9 and R11), and need not reach anybody.
+    """
+    if any(at < step for at in reused(run)):
+        return True
+    last = next((a for a in reversed(run.attempts) if a.opened.step < step), None)
+    if last is None or last.end is None or last.end.step >= step:
+        return False
+    if last.good:
+        waited = [c for c in run.calls if c.attempt is last and not c.honoured and c.ended_step >= step]
+        return last.step_no >= view.max_steps() and not waited
+    spent = last.number >= ATTEMPTS
+    if last.malformed:
+        return spent or sum(a.malformed for a in run.attempts if a.step_no == last.step_no) >= MALFORMED
+    return spent or not last.retryable
+
+
+def reused(run: Run) -> list[int]:
+    """Steps at which a question was asked again in its batch: there the run fails (D25)."""
+    out = []
+    for ask in run.asks.values():
+        seen: set[int] = set()
+        for call, item in ask.posed:
+            if id(call.attempt) in seen:
+                out.append(item.step)
+            seen.add(id(call.attempt))
+    return out
 
 
 def deaf(view: View, run: Run, wait: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import messages as m
 from .base import Report, Rules
-from .entities import Ask, Call, Obs, Run, is_ok
+from .entities import NEVER, Ask, Call, Obs, Run, is_ok
 from .host import answers_of, open_asks, standing, valid
 from .stimuli import Stim
 from .view import View
@@ -94,10 +94,14 @@ def _reused(report: Report, run: Run, ask: Ask, steps: Sequence[int], batches: i
         report.bad(f"{ask.name} was announced again in its batch", extra)
     if run.cancel_step <= steps[1] or run.severed or run.ending is None:
         return
-    if ask.refused:
+    if run.ending == "Cancelled" and run.cancel_step < NEVER:
+        return  # what the reuse did to the run was overtaken by the cancel (R9)
+    if run.ending == "Failed" and run.error in (None, "InvalidHostResponse"):
+        pass  # its tool hears of the refusal as well
+    elif ask.refused:
         report.variant("D25:refused")
     elif run.ending == "Failed":
-        report.ok_or_bad(run.error in (None, "InvalidHostResponse"), f"the run failed with {run.error}", steps[1])
+        report.bad(f"the run failed with {run.error}", steps[1], run.name)
     else:
         report.bad(f"{ask.name} was reused, not refused, and the run ended {run.ending}", steps[1], run.name)
     report.episode(steps[1], bool(ask.responds))

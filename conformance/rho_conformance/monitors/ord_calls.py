@@ -261,7 +261,8 @@ def _unproposed(report: Report, run: Run, calls: Sequence[Call]) -> None:
     mixed = any(c.honoured for c in calls)
     if run.ending == "Completed" and run.ended_ok and run.ended_ok.get("stop") != "MaxSteps":
         report.bad(f"{[c.id for c in silent]} were never proposed", run.terminal or calls[0].born)
-    elif mixed and not any(c.honoured for c in silent):
+    elif mixed and not any(c.honoured for c in silent) and any(c.prepares for c in calls):
+        # Where nothing had begun, the end came between two proposals: no answer to the question of D3.
         report.variant("D3:unproposed")
 
 

@@ -9,7 +9,7 @@ from . import messages as m
 from .align import taken_tokens
 from .base import Report, Rules
 from .commit import boundary_inputs, due_revision, start_text, suffix
-from .entities import NEVER, Run
+from .entities import NEVER, Attempt, Run
 from .ord import committed_compactions
 from .view import View
 
@@ -20,10 +20,20 @@ def _needed_a_send(view: View, run: Run, step: int) -> bool:
     """Whether the runtime certainly had to send a nonterminal event after its reader was gone at ``step``."""
     if view.full(step - 1):
         return True
-    if any(u.step > step and u.name in ("ModelCall", "ToolExecute") for u in run.upcalls):
+    if any(a.opened.step > step and _announced_late(run, a, step) for a in run.attempts):
+        return True
+    # Behind an authorisation nothing is sent any more: ToolStarted came before it.
+    tools = [u for u in run.up("ToolExecute") if not view.tool_config(str(u.get("name"))).get("authorize")]
+    if any(u.step > step for u in tools):
         return True
     later = [i for a in run.attempts for i in a.items if i.step > step and i.kind in ("delta", "summary", "usage")]
     return bool(later and any(taken_tokens(a) for a in run.attempts))
+
+
+def _announced_late(run: Run, attempt: Attempt, step: int) -> bool:
+    """Whether what comes before this request was due after ``step``: StepStarted, or the reset of a failure."""
+    before = [a for a in run.attempts if a.step_no == attempt.step_no and a.number == attempt.number - 1]
+    return attempt.number == 1 or any(a.end is not None and a.end.step > step for a in before)
 
 
 def pers_1(view: View, report: Report) -> None:

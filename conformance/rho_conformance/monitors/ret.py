@@ -262,7 +262,7 @@ def ret_8(view: View, report: Report) -> None:
 def _after_the_delay(view: View, attempt: Attempt) -> bool:
     """A reader that takes everything had to see the reset of a failure in the step of that failure."""
     end, reset = attempt.end, attempt.reset
-    if end is None or reset is None or attempt.failure is None or not view.eager(end.step):
+    if end is None or reset is None or attempt.failure is None or not view.eager(end.step, attempt.run.session):
         return False
     return reset.step > end.step and not _blocked(view, end.step, end.step + 1)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import Report, Rules
-from .commit import deaf
+from .commit import deaf, decided
 from .entities import NEVER, Obs, Run, error_name, is_ok, ok_value
 from .stimuli import STARTS, Stim
 from .view import View
@@ -108,6 +108,7 @@ def shut_3(view: View, report: Report) -> None:
             continue
         report.opportunity()
         cut = run.severed or run.panics or view.full(first.step - 1) or not view.alone(first)
+        cut = cut or decided(view, run, first.step)
         if cut or (run.terminal is not None and run.terminal.step < first.step):
             continue
         _cancelled(view, report, run, first)
@@ -185,7 +186,7 @@ def shut_8(view: View, report: Report) -> None:
             fair = view.alone(first) and not view.full(first.step - 1) and run.end_step > first.step - 1
             ended = run.terminal is not None and run.terminal.step < first.step
             right = run.ending in ("Cancelled", "Persistence") or not fair or ended
-            right = right or view.waits_for(first.step - 1, "recorder")
+            right = right or view.waits_for(first.step - 1, "recorder") or decided(view, run, first.step)
             report.ok_or_bad(right, f"shut down, and the outcome is {run.outcome!r}", first, run.name)
             report.episode(first.step, run.end_step < NEVER, run.end_step > first.step)
 

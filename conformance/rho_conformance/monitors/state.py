@@ -38,7 +38,8 @@ def state_1(view: View, report: Report) -> None:
 def _quiet_until(view: View, run: Run) -> int:
     """Last step up to which nobody used the session after the run ended."""
     for step in range(run.end_step + 1, view.length + 1):
-        if any(s.name in USES and s.session == run.session for s in view.stims_at.get(step, ())):
+        used = [s for s in view.stims_at.get(step, ()) if s.session == run.session or s.name == "crash"]
+        if any(s.name in USES for s in used):
             return step - 1
     return view.length
 

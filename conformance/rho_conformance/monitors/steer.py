@@ -240,7 +240,9 @@ def steer_6(view: View, report: Report) -> None:
             and reply.step <= steer.applied[0].step
         ):
             report.bad(f"{steer.name} was NotFound and then applied", steer.applied[0])
-        if not first and answer == "Retracted":
+        # One that a failed attempt gave back may be retracted after an AlreadyApplied (D15).
+        earlier = [o for _, o in steer.retracts if o is not None and o.seq < reply.seq]
+        if answer == "Retracted" and any(ok_value(o) == "Retracted" for o in earlier):
             report.variant("D27:Retracted")
         report.episode(stim.step, str(answer), first)
 
@@ -347,9 +349,11 @@ def steer_10(view: View, report: Report) -> None:
 def steer_11(view: View, report: Report) -> None:
     """Retracting what the provider holds in this attempt: AlreadyApplied (D15)."""
     for steer, stim, reply, _ in _retracts(view):
-        attempt = attempt_at(steer.run, stim.step)
-        if attempt is None or not view.single(stim.step):
+        run, attempt = steer.run, attempt_at(steer.run, stim.step)
+        if attempt is None or not view.single(stim.step) or stim.run != run.name:
             continue
+        if min(run.cancel_step, run.end_step) <= stim.step:
+            continue  # through the handle of a run that is over, or about to be
         held = [c for c in steer.claims if c.get("granted") and attempt.opened.step <= c.step < stim.step]
         if not held or held[-1].get("item") == "release":
             continue

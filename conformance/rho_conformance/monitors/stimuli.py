@@ -167,7 +167,7 @@ class _Reader:
     def __init__(self, first: str) -> None:
         self.first = first
         self.counts: dict[str, int] = {}
-        self.runs = 0
+        self.owners: dict[str, str] = {}
 
     def read(self, raw: Mapping[str, Json], step: int, index: int) -> Stim:
         name, value = next(iter(raw.items()))
@@ -176,7 +176,9 @@ class _Reader:
         run = args.get("run")
         reply = args.get("as") or f"{name}{self.counts[name]}"
         if name in STARTS:
-            self.runs += 1
-            run = reply = f"r{self.runs}"
-        session = args.get("session") if isinstance(args.get("session"), str) else None
-        return Stim(name, value, step, index, session or self.first, run, reply)
+            run = reply = f"r{len(self.owners) + 1}"
+        given = args.get("session") if isinstance(args.get("session"), str) else None
+        session = given or self.owners.get(str(run), self.first)
+        if name in STARTS:
+            self.owners[str(run)] = session
+        return Stim(name, value, step, index, session, run, reply)

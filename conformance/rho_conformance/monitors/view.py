@@ -119,7 +119,8 @@ class View:
         """Whether the step did more to the session than end this run: a new run, a host mutation, a
         restore."""
         other = (*STARTS, "append", "replace_history", "reset", "restore", "crash", "compact")
-        own = [s for s in self.stims if s.session == run.session and s is not run.stim]
+        own = [s for s in self.stims if s.session == run.session or s.name == "crash"]
+        own = [s for s in own if s is not run.stim]
         # A manual compaction keeps the session busy, so the step at which the run ended is not known then.
         busy = any(s.name == "compact" and run.start_step <= s.step <= step for s in own)
         return busy or any(s.name in other and s.step == step for s in own)

@@ -9,7 +9,7 @@ from unittest import mock
 import rho_core.capture
 import rho_core.ledger
 from rho_conformance.mutants.base import Benign
-from rho_conformance.mutants.benign_kit import attr, common, flow
+from rho_conformance.mutants.benign_kit import DECIDED, Decided, attr, common, flow
 from rho_core import events as ev
 from rho_core import inputs as inp
 from rho_core import jobs
@@ -51,7 +51,8 @@ def _jobs_before_commit(old: Any) -> Any:
         pool = run.core.jobs
         for job in sorted((j for j in pool if j.stage == "returned"), key=lambda j: j.serial):
             pool = jobs.move_last(pool, job.at("parked"))
-        return send_tail(change(to(run, s.Stopping(k.plan)), jobs=pool), fx, owed, k)
+        then: Any = Decided()
+        return send_tail(change(to(run, s.Stopping(k.plan)), jobs=pool), fx, owed, then)
 
     return commit
 
@@ -156,7 +157,7 @@ BENIGN: tuple[Benign, ...] = (
         "jobs-finish-before-commit",
         "R21",
         "ToolFinished of interrupted jobs precede the commit",
-        (flow(s.Commit, _jobs_before_commit),),
+        (DECIDED, flow(s.Commit, _jobs_before_commit)),
     ),
     Benign("jobs-finish-first", "R19", "the last ToolFinished in another order", (flow(s.Commit, _jobs_first),)),
     Benign(

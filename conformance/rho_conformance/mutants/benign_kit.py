@@ -13,6 +13,7 @@ from typing import Any
 
 from rho_conformance.mutants.base import Patch, Swap, Wrap
 from rho_core import inputs as inp
+from rho_core.record import record
 from rho_core.run import state as s
 from rho_core.run import table
 from rho_core.table import Row
@@ -76,13 +77,29 @@ def every_wait(what: type, handler: Handler, wrap: Wrap) -> tuple[Patch, ...]:
     return tuple(row(table.WAIT, key, wrap) for key in keys)
 
 
+@record
+class Decided:
+    """What stood before the end was delivered: end as the phase says, which a cancel may have changed meanwhile."""
+
+
+def _decided(run: s.Run, k: Decided, fx: Any) -> tuple[s.Run, s.Conclude]:
+    assert isinstance(run.phase, s.Stopping)
+    return run, run.phase.plan
+
+
+DECIDED = new_flow(Decided, _decided)
+
+
 def ending_with(run: s.Run, plan: s.Conclude) -> tuple[s.Run, s.Conclude | None]:
-    """Decide the end now: a blocked send that may be cancelled is dropped, another keeps its place before the end."""
+    """Decide the end now: a blocked send that may be cancelled is dropped, another keeps its place before the end.
+
+    Needs `DECIDED` among the patches.
+    """
     blocked = run.blocked
     if blocked is None or blocked.cancellable:
         return s.Run(s.Between(), run.free, None, run.core), plan
-    waiting = s.Blocked(blocked.sends, False, plan)
-    return s.Run(s.Stopping(plan), run.free, waiting, run.core), None
+    then: Any = Decided()
+    return s.Run(s.Stopping(plan), run.free, s.Blocked(blocked.sends, False, then), run.core), None
 
 
 def inner(value: Any) -> Any:

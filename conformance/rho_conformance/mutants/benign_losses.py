@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rho_conformance.mutants.base import Benign
-from rho_conformance.mutants.benign_kit import attr, common, ending_with, flow, wait
+from rho_conformance.mutants.benign_kit import DECIDED, attr, common, ending_with, flow, wait
 from rho_core import calls, jobs
 from rho_core import capture as cap
 from rho_core import inputs as inp
@@ -148,6 +148,7 @@ BENIGN: tuple[Benign, ...] = (
         "D30",
         "an unexpected exception is a typed Failed",
         (
+            DECIDED,
             common(inp.ModelPanicked, _panic_fails),
             common(inp.CompactorPanicked, _panic_fails),
             flow(s.Schedule, _tool_panic_fails),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rho_core.ledger
+import rho_core.shown
 from rho_conformance.drivers.corework import events, interpret
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.mutants.base import Benign
@@ -13,7 +14,7 @@ from rho_conformance.mutants.benign_kit import attr, entry
 from rho_core import effects as fx
 from rho_core import events as ev
 from rho_core import inputs as inp
-from rho_core.run import step, top, turn
+from rho_core.run import step, turn
 
 TEXTS: tuple[type, ...] = (ev.AssistantTextDelta, ev.ReasoningDelta, ev.ReasoningSummaryDelta)
 
@@ -180,6 +181,6 @@ BENIGN: tuple[Benign, ...] = (
         "pending-unanswered",
         "RHO-ORD-7",
         "a request shows a pending call without a result",
-        (attr(top, "model_view", _pending_unanswered),),
+        (attr(rho_core.shown, "model_view", _pending_unanswered),),
     ),
 )
