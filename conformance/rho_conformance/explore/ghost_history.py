@@ -83,7 +83,8 @@ def _aborted(g: Ghost, m: Moment, history: History) -> None:
     """The open attempt's partial text stays; nothing of one that was reset or judged malformed does."""
     found = [x for x in history if isinstance(x, AbortedAssistant)]
     # A cancel may come between the final failure and its commit: what that attempt had shown stays (FAIL-1).
-    live = g.turn == "failed" or (g.cancelled and g.turn in ("open", "returned", "stopped"))
+    spent = g.error is not None and (not g.error.retryable or g.attempt == g.policy.request_budget)
+    live = (g.turn == "failed" and spent) or (g.cancelled and g.turn in ("open", "returned", "stopped"))
     want = live and bool(g.captured or g.more or g.tokens)
     rule = "RHO-CAN-9" if want else "RHO-RET-7" if g.cancelled else "RHO-FAIL-1"
     g.need(len(found) == want and (not found or history[-1] is found[0]), rule, f"{len(found)} aborted messages")

@@ -9,9 +9,10 @@ import rho_core.session
 from rho_core import effects as out
 from rho_core import events as ev
 from rho_core import inputs as inp
+from rho_core import shown
 from rho_core.errors import Error, ErrorName
 from rho_core.messages import INTERRUPTED, Assistant, ToolResult, User, interrupted
-from rho_core.run import end, outbox, top
+from rho_core.run import end, outbox
 from rho_core.run import state as s
 from rho_core.run.outbox import Fx, Next, to
 from rho_core.run.table import COMMON, FLOW, WAIT
@@ -24,8 +25,8 @@ from .base import Mutant, attr, entry, row
 
 def _only_real_results(model_view: Any) -> Any:
     def wrapped(history: Any, pending: Any = frozenset()) -> Any:
-        shown = model_view(history, pending)
-        return tuple(m for m in shown if not (isinstance(m, ToolResult) and m.content == INTERRUPTED))
+        view = model_view(history, pending)
+        return tuple(m for m in view if not (isinstance(m, ToolResult) and m.content == INTERRUPTED))
 
     return wrapped
 
@@ -193,7 +194,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "interrupted-results-not-shown",
         "CP1",
         "leaves the results of interrupted calls out of every request",
-        (attr(top, "model_view", _only_real_results),),
+        (attr(shown, "model_view", _only_real_results),),
     ),
     Mutant(
         "results-last-call-first",
