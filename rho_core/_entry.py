@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib import import_module
 
-USAGE = 4
+FAULT, USAGE = 3, 4
 
 
 def main() -> int:
-    """Run `rho-core`. Exit status 4 when the `[conformance]` extra is not installed (design §2)."""
+    """Run `rho-core`. Status 4 when the `[conformance]` extra is not installed (design §2), 3 for a fault of ours."""
     try:
         cli = import_module("rho_conformance.cli")
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] == "rho_core":
+        if (missing.name or "").partition(".")[0].startswith("rho_"):
             raise
         print(
             f"rho-core: the command line needs the package {missing.name!r}; "
@@ -21,5 +22,8 @@ def main() -> int:
             file=sys.stderr,
         )
         return USAGE
+    except Exception:  # python's own status for this, 1, means that a rule failed
+        traceback.print_exc()
+        return FAULT
     status: int = cli.main()
     return status

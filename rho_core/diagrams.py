@@ -70,7 +70,7 @@ SESSION = (
     ("Active", "Resting", "the run settled"),
     ("Active", "Leaving", "Drop"),
     ("Leaving", "Resting", "TasksGone"),
-    ("CompactingByHand", "Resting", "returned, failed or cancelled"),
+    ("CompactingByHand", "Resting", "returned, failed or dropped"),
 )
 
 MACHINES: dict[str, Callable[[], str]] = {

@@ -205,7 +205,11 @@ RecordOutcome = Literal["Completed", "InvalidResponse", "Cancelled", "Failed"]
 
 @record
 class RecordUsage:
-    """One physical request, for the ledger (RHO-RET-11). `attempt` counts physical requests of the step."""
+    """One physical request, for the ledger (RHO-RET-11). `attempt` counts physical requests of the step.
+
+    Answered by UsageRecorded, ok or not: the run waits for it before it judges the attempt. The records of an
+    attempt that a cancel or a lost reader cuts short are written all at once, and nobody waits for them.
+    """
 
     step: int
     attempt: int

@@ -358,7 +358,7 @@ class ToolPanicked:
     kind: Literal["tool_panicked"] = tag("tool_panicked")
 
 
-# --- timer, compactor, collector ----------------------------------------------------------------------------
+# --- timer, compactor, collector, recorder ------------------------------------------------------------------
 
 
 @record
@@ -398,6 +398,13 @@ class BoundaryReplied:
 @record
 class BoundaryGone:
     kind: Literal["boundary_gone"] = tag("boundary_gone")
+
+
+@record
+class UsageRecorded:
+    """The recorder is through with the record it was given; that it failed would change nothing (contract 1.5)."""
+
+    kind: Literal["usage_recorded"] = tag("usage_recorded")
 
 
 # --- session level --------------------------------------------------------------------------------------------
@@ -563,6 +570,7 @@ RunInput = (
     | CompactorPanicked
     | BoundaryReplied
     | BoundaryGone
+    | UsageRecorded
 )
 SessionCommand = (
     Start
@@ -607,6 +615,7 @@ RECORD: tuple[type, ...] = (
     CompactorFailed,
     BoundaryReplied,
     BoundaryGone,
+    UsageRecorded,
     SteerReleased,
 )
 GATED: tuple[type, ...] = (

@@ -15,9 +15,11 @@ from .messages import (
     History,
     Message,
     Text,
+    ToolCall,
     ToolResult,
     Usage,
     calls_of,
+    text_of,
 )
 from .record import record
 
@@ -79,42 +81,62 @@ PENDING = "tool call is still running"
 def model_view(history: History, pending: frozenset[str] = frozenset()) -> History:
     """What a model may be shown of a history (D9): every call is answered exactly once, and nothing else is.
 
-    An aborted message keeps its prose alone. A call without a result is answered in the view, right after its
-    message: as running when it is in `pending`, else as interrupted. A result that answers no call of the
-    view is left out: hosts may install any history. The history itself is not changed.
+    An aborted message keeps its prose alone, and is left out without any. A call without a result is answered in
+    the view, in model order among the results that directly follow its message: as running when it is in
+    `pending`, else as interrupted. A result that answers no call of the view is left out: hosts may install any
+    history. The history itself is not changed.
     """
     kept, unanswered = _answers(history)
     view: list[Message] = []
+    asking = -1
+    order: list[str] = []
+    owed: list[str] = []
     for index, message in enumerate(history):
-        if isinstance(message, AbortedAssistant):
-            prose = tuple(b for b in message.content if isinstance(b, Text))
-            if prose:
-                view.append(Assistant(prose, None, message.reasoning_summary, message.provider_context))
-        elif isinstance(message, Assistant):
+        if isinstance(message, ToolResult):
+            if index not in kept:
+                continue
+            if kept[index] == asking:
+                before = order[: order.index(message.id)]
+                view.extend(_stand_in(i, pending) for i in owed if i in before)
+                owed = [i for i in owed if i not in before]
             view.append(message)
-            ids = (c.id for c in calls_of(message.content))
-            view.extend(_stand_in(i, pending) for i in ids if (index, i) in unanswered)
-        elif not isinstance(message, ToolResult) or index in kept:
-            view.append(message)
+            continue
+        view.extend(_stand_in(i, pending) for i in owed)
+        asking, order = index, [c.id for c in _calls(message)]
+        owed = [i for i in order if (index, i) in unanswered]
+        view.extend(_said(message))
+    view.extend(_stand_in(i, pending) for i in owed)
     return tuple(view)
 
 
-def _answers(history: History) -> tuple[set[int], set[tuple[int, str]]]:
-    """Places of results that answer a call, and (place, id) of calls without one.
+def _calls(message: Message) -> tuple[ToolCall, ...]:
+    """Calls that want an answer: those of an aborted message were never made."""
+    return calls_of(message.content) if isinstance(message, Assistant) else ()
+
+
+def _said(message: Message) -> tuple[Message, ...]:
+    if not isinstance(message, AbortedAssistant):
+        return (message,)
+    prose = tuple(b for b in message.content if isinstance(b, Text))
+    spoken = AbortedAssistant(prose, message.reasoning_summary, message.provider_context)
+    return (spoken,) if text_of(prose) else ()
+
+
+def _answers(history: History) -> tuple[dict[int, int], set[tuple[int, str]]]:
+    """Place of a result -> place of the message whose call it answers; (place, id) of calls without a result.
 
     By order, not by id alone: an id may be used again once its call is answered (D14).
     """
-    kept: set[int] = set()
+    kept: dict[int, int] = {}
     open_calls: dict[str, int] = {}
     unanswered: set[tuple[int, str]] = set()
     for index, message in enumerate(history):
-        if isinstance(message, Assistant):
-            for call in calls_of(message.content):
-                open_calls[call.id] = index
-                unanswered.add((index, call.id))
-        elif isinstance(message, ToolResult) and message.id in open_calls:
-            kept.add(index)
-            unanswered.discard((open_calls.pop(message.id), message.id))
+        for call in _calls(message):
+            open_calls[call.id] = index
+            unanswered.add((index, call.id))
+        if isinstance(message, ToolResult) and message.id in open_calls:
+            kept[index] = open_calls.pop(message.id)
+            unanswered.discard((kept[index], message.id))
     return kept, unanswered
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from . import effects as fx
 from . import inputs as inp
 from .config import Policy
-from .errors import CANCELLED, INTERRUPTED, Error, ErrorName
+from .errors import INTERRUPTED, Error, ErrorName
 from .estimate import context_tokens
 from .ledger import Ledger
 from .messages import History, System, User, is_object
@@ -60,7 +60,7 @@ class Leaving:
 
 @record
 class CompactingByHand:
-    """A manual compaction."""
+    """A manual compaction. `cancelled`: its compactor was told to stop, and may still answer as it likes."""
 
     ledger: Ledger
     command: inp.Compact
@@ -310,7 +310,7 @@ def _advance(session: Session, run: rs.Run, i: inp.RunInput) -> Step[Session]:
 
 
 def _by_hand(session: Session, phase: CompactingByHand, i: inp.RunInput) -> Step[Session]:
-    """Not raced but told: a cooperative compactor is awaited, another one is dropped (contract 6.23)."""
+    """Not raced but told: whatever the compactor answers decides, cancelled or not (RHO-CAN-5, contract 6.23)."""
     if isinstance(i, inp.CompactorReturned):
         return _hand_compacted(session, phase, i)
     if isinstance(i, inp.CompactorFailed):
@@ -318,15 +318,11 @@ def _by_hand(session: Session, phase: CompactingByHand, i: inp.RunInput) -> Step
     if isinstance(i, inp.CompactorPanicked):
         return _hand_failed(session, phase, Error(ErrorName.INTERRUPTED, "the compactor panicked"))
     if isinstance(i, inp.Cancel):
-        compaction = session.policy.compaction
         answer = () if i.command_id is None else (fx.Reply(i.command_id),)
         if phase.stage == "cancelled":
             return Step(session, answer)
-        if compaction is not None and compaction.cooperative:
-            waiting = _at(session, CompactingByHand(phase.ledger, phase.command, "cancelled"))
-            return Step(waiting, (fx.SignalCancel(), *answer))
-        ended = _hand_failed(session, phase, CANCELLED)
-        return Step(ended.state, (fx.SignalCancel(), fx.AbortCompactor(), *answer, *ended.effects))
+        told = _at(session, CompactingByHand(phase.ledger, phase.command, "cancelled"))
+        return Step(told, (fx.SignalCancel(), *answer))
     if isinstance(i, inp.Drop):
         return _hand_dropped(session, phase)
     return _without_run(session, i)
@@ -346,8 +342,6 @@ def _hand_failed(session: Session, phase: CompactingByHand, error: Error) -> Ste
 
 
 def _hand_compacted(session: Session, phase: CompactingByHand, i: inp.CompactorReturned) -> Step[Session]:
-    if phase.stage == "cancelled":
-        return _hand_failed(session, phase, CANCELLED)
     if not i.messages:
         return _hand_failed(
             session, phase, Error(ErrorName.INVALID_HOST_RESPONSE, "the compactor returned no messages")

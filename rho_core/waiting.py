@@ -8,7 +8,7 @@ from .session import Active, CompactingByHand, Session
 
 
 def waiting_on(session: Session) -> tuple[str, ...]:
-    """Any of model, tool:ID, timer, compactor, collector, host:REQUEST, reader; empty when nothing is going on.
+    """Any of model, recorder, tool:ID, timer, compactor, collector, host:REQUEST, reader; empty when nothing goes on.
 
     A blocked run waits for its reader and for nothing else: it takes nothing from anyone before.
     """
@@ -25,6 +25,8 @@ def waiting_on(session: Session) -> tuple[str, ...]:
 def _of_phase(phase: s.Phase) -> tuple[str, ...]:
     if isinstance(phase, (s.Streaming, s.Draining)):
         return ("model",)
+    if isinstance(phase, s.Recording):
+        return ("recorder",)
     if isinstance(phase, s.BackingOff):
         return ("timer",)
     if isinstance(phase, (s.Compacting, s.Ebbing)):

@@ -1,10 +1,14 @@
-"""Check what a driver answers against `spec/protocol.md`; a fault raises `DriverError` with the place."""
+"""Check what a driver answers against `spec/protocol.md`; a fault raises `DriverError` with the place.
+
+Where the protocol leaves a driver the choice of a spelling, the answer comes back in the normal form.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rho_conformance.errors import DriverError
+from rho_conformance.replies import normal_reply
 from rho_conformance.vocabulary import COUNTERS, MESSAGE_KINDS
 
 PROTOCOL = 1
@@ -23,23 +27,37 @@ _FACT_TYPES: dict[str, type] = {
 }
 
 
+_HELLO_KEYS = {
+    "protocol": f"the number {PROTOCOL}",
+    "name": "a text",
+    "profiles": f"a list of {', '.join(PROFILES)}",
+    "time": f"one of {', '.join(TIMES)}",
+    "deterministic": "true or false",
+}
+"""The keys that `hello` cannot do without, and what each holds."""
+
+
 def check_hello(raw: object) -> None:
-    """`hello` must give protocol 1, a name, a version, known profiles, a way of time and determinism."""
+    """`hello` must give protocol 1, a name, known profiles, a way of time and determinism; the version is optional."""
     hello = _map(raw, "hello")
-    if hello.get("protocol") != PROTOCOL:
-        raise DriverError(f"hello.protocol is {hello.get('protocol')!r}; this suite speaks {PROTOCOL}")
+    missing = [f"{key} ({kind})" for key, kind in _HELLO_KEYS.items() if key not in hello]
+    if missing:
+        raise DriverError(f"hello lacks {', '.join(missing)}; got {hello!r}")
+    if hello["protocol"] != PROTOCOL or isinstance(hello["protocol"], bool):
+        raise DriverError(f"hello.protocol is {hello['protocol']!r}; this suite speaks {PROTOCOL}")
     for key in ("name", "version"):
-        if not isinstance(hello.get(key), str):
-            raise DriverError(f"hello.{key} must be a text, got {hello.get(key)!r}")
-    profiles = _texts(hello.get("profiles"), "hello.profiles")
+        if not isinstance(hello.get(key, ""), str):
+            raise DriverError(f"hello.{key} must be a text, got {hello[key]!r}")
+    profiles = _texts(hello["profiles"], "hello.profiles")
     if not profiles or not set(profiles) <= set(PROFILES):
         raise DriverError(f"hello.profiles must name some of {', '.join(PROFILES)}, got {profiles!r}")
-    if "capabilities" in hello:
-        _texts(hello["capabilities"], "hello.capabilities")
-    if hello.get("time") not in TIMES:
-        raise DriverError(f"hello.time must be one of {', '.join(TIMES)}, got {hello.get('time')!r}")
-    if not isinstance(hello.get("deterministic"), bool):
-        raise DriverError(f"hello.deterministic must be true or false, got {hello.get('deterministic')!r}")
+    for key in ("capabilities", "extensions"):
+        if key in hello:
+            _texts(hello[key], f"hello.{key}")
+    if hello["time"] not in TIMES:
+        raise DriverError(f"hello.time must be one of {', '.join(TIMES)}, got {hello['time']!r}")
+    if not isinstance(hello["deterministic"], bool):
+        raise DriverError(f"hello.deterministic must be true or false, got {hello['deterministic']!r}")
 
 
 def check_opened(raw: object) -> str | None:
@@ -53,19 +71,41 @@ def check_opened(raw: object) -> str | None:
     return error
 
 
-def check_answer(raw: object, step: int, last_seq: int | None) -> int | None:
-    """`perform` gives observations, waiting_on and facts; the last `seq` seen, to be passed in again."""
+def check_answer(raw: object, step: int, last_seq: int | None) -> tuple[dict[str, Any], int | None]:
+    """`perform` gives observations, waiting_on and facts.
+
+    Returns:
+        The answer in the normal form (the very same map where nothing had to change), and the last `seq` seen,
+        which is to be passed in again.
+    """
     answer = _map(raw, "perform")
     for key in ("observations", "waiting_on", "facts"):
         if key not in answer:
             raise DriverError(f"perform answered without {key!r}")
-    for number, observation in enumerate(_list(answer["observations"], "observations")):
+    given = _list(answer["observations"], "observations")
+    for number, observation in enumerate(given):
         last_seq = _check_observation(observation, f"observations[{number}]", step, last_seq)
     for wait in _texts(answer["waiting_on"], "waiting_on"):
         if wait not in PLAIN_WAITS and not any(wait.startswith(p) and wait != p for p in NAMED_WAITS):
             raise DriverError(f"waiting_on holds {wait!r}, which is no wait that the protocol knows")
-    _check_facts(_map(answer["facts"], "facts"))
-    return last_seq
+    return normal_answer(answer), last_seq
+
+
+def normal_answer(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with replies and facts in the one form that is judged; raises `DriverError`."""
+    facts = _normal_facts(_map(answer["facts"], "facts"))
+    seen = [_normal_observation(one, f"observations[{k}]") for k, one in enumerate(answer["observations"])]
+    if facts is answer["facts"] and all(a is b for a, b in zip(seen, answer["observations"], strict=True)):
+        return answer
+    return {**answer, "observations": seen, "facts": facts}
+
+
+def _normal_observation(observation: dict[str, Any], where: str) -> dict[str, Any]:
+    fields = observation.get("Reply")
+    if fields is None:
+        return observation
+    normal = normal_reply(fields, f"{where}.Reply")
+    return observation if normal is fields else {**observation, "Reply": normal}
 
 
 def _check_observation(raw: object, where: str, step: int, last_seq: int | None) -> int:
@@ -85,10 +125,27 @@ def _check_observation(raw: object, where: str, step: int, last_seq: int | None)
     return seq
 
 
-def _check_facts(facts: dict[str, Any]) -> None:
+def _normal_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts may be flat, under `sessions`, or one map for each session; what is no fact is left alone.
+
+    A map under a name that is neither a fact nor a session would be overlooked in silence: that is refused.
+    """
     _check_session_facts(facts, "facts")
     for name, session in _map(facts.get("sessions", {}), "facts.sessions").items():
         _check_session_facts(_map(session, f"facts.sessions.{name}"), f"facts.sessions.{name}")
+    loose = {name: value for name, value in facts.items() if name not in _FACT_TYPES and isinstance(value, dict)}
+    loose.pop("sessions", None)
+    for name, session in loose.items():
+        if not set(session) & set(_FACT_TYPES) and session:
+            raise DriverError(
+                f"facts.{name} is neither a fact nor the facts of a session: facts are {{{', '.join(_FACT_TYPES)}}}, "
+                f"or such a map for each session, got {session!r}"
+            )
+        _check_session_facts(session, f"facts.{name}")
+    if not loose:
+        return facts
+    kept = {name: value for name, value in facts.items() if name not in loose}
+    return {**kept, "sessions": {**loose, **facts.get("sessions", {})}}
 
 
 def _check_session_facts(facts: dict[str, Any], where: str) -> None:

@@ -23,7 +23,15 @@ MADE_SO, FELL_SO = 1 / 3, 1 / 4
 
 RIVALS: tuple[frozenset[str], ...] = (
     frozenset(
-        {"hosts-last", "hosts-first", "tools-first", "cancelled-before-the-first-step", "cancelled-between-steps"}
+        {
+            "hosts-last",
+            "hosts-first",
+            "tools-first",
+            "shutdown-first",
+            "last-tool-first",
+            "cancelled-before-the-first-step",
+            "cancelled-between-steps",
+        }
     ),
     frozenset({"never-cancelling", "cancelling-late"}),
     frozenset({"commands-wait-for-the-send", "commands-wait-for-the-run"}),
@@ -39,13 +47,15 @@ def is_race(variant: Benign) -> bool:
     return variant.permitted_by.startswith("R") and variant.permitted_by[1:].isdigit()
 
 
-def drawn(variants: Iterable[Benign], draw: random.Random, likely: float) -> tuple[Benign, ...]:
-    """Some of the variants, no two of them rivals; which, `draw` decides alone."""
+def drawn(
+    variants: Iterable[Benign], draw: random.Random, likely: float, beside: tuple[Benign, ...] = ()
+) -> tuple[Benign, ...]:
+    """Some of the variants, no two of them rivals, nor of those `beside` them; which, `draw` decides alone."""
     wanted = [v for v in variants if draw.random() < likely]
     draw.shuffle(wanted)
     kept: list[Benign] = []
     for variant in wanted:
-        names = {k.name for k in kept}
+        names = {k.name for k in (*beside, *kept)}
         if not any(variant.name in rivals and names & rivals for rivals in RIVALS):
             kept.append(variant)
     return tuple(kept)
@@ -71,7 +81,7 @@ class Chaos(CoreDriver):
         self._worlds += 1
         world = f"world {self._seed} {self._worlds} {json.dumps(config, sort_keys=True)}"
         races = [v for v in benign() if is_race(v)]
-        self.mixed = (*self.made, *drawn(races, random.Random(world), FELL_SO))
+        self.mixed = (*self.made, *drawn(races, random.Random(world), FELL_SO, self.made))
         return super().open(config)
 
     def _applied(self) -> AbstractContextManager[None]:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from rho_conformance.answers import check_answer, check_hello, check_opened
+from rho_conformance.defaults import Defaults
 from rho_conformance.errors import DriverError, UsageError
 
 __all__ = [
@@ -75,7 +76,7 @@ class Hello:
         check_hello(raw)
         return cls(
             name=raw["name"],
-            version=raw["version"],
+            version=raw.get("version", "0"),
             profiles=tuple(raw["profiles"]),
             capabilities=tuple(raw.get("capabilities", ("*",))),
             time=raw["time"],
@@ -99,7 +100,10 @@ def declares(hello: JsonMap, feature: str) -> bool:
 
 
 class ConnectedDriver:
-    """The sync, checked face of one driver: answers come back as given, or `DriverError` is raised."""
+    """The sync, checked face of one driver: answers come back in the normal form, or `DriverError` is raised.
+
+    What the protocol lets a driver leave out is filled in (`defaults`).
+    """
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -107,6 +111,7 @@ class ConnectedDriver:
         self._performed = 0
         self._last_seq: int | None = None
         self._hello: Hello | None = None
+        self._defaults: Defaults | None = None
 
     def hello(self) -> Hello:
         """The driver's `hello`, asked once and remembered."""
@@ -118,14 +123,15 @@ class ConnectedDriver:
         """Begin a new world; the error's name when the configuration is refused, else None."""
         answer = self._call("open", lambda: self._driver.open(config))
         self._performed, self._last_seq = 0, None
+        self._defaults = Defaults(config, exact=self._hello is None or self._hello.exact)
         return check_opened(answer)
 
     def perform(self, stimuli: list[JsonMap]) -> JsonMap:
         """Deliver stimuli and settle; the answer holds `observations`, `waiting_on` and `facts`."""
         answer = self._call("perform", lambda: self._driver.perform(stimuli))
         self._performed += 1
-        self._last_seq = check_answer(answer, self._performed, self._last_seq)
-        return cast(JsonMap, answer)
+        checked, self._last_seq = check_answer(answer, self._performed, self._last_seq)
+        return checked if self._defaults is None else self._defaults.fill(stimuli, checked)
 
     def close(self) -> None:
         """Close the driver and then its event loop, if it had one."""
@@ -185,6 +191,10 @@ def import_factory(module_name: str, attribute: str, *, target: str) -> Callable
         if missing.name is None or not f"{module_name}.".startswith(f"{missing.name}."):
             raise UsageError(f"target {target!r}: {module_name} needs the package {missing.name!r}") from missing
         raise UsageError(f"target {target!r}: there is no module {missing.name!r}") from missing
+    except (Exception, SystemExit) as fault:
+        # A SyntaxError, a sys.exit at the top of the module, whatever: this target cannot be asked anything.
+        cause = f"{type(fault).__name__}: {fault}"
+        raise UsageError(f"target {target!r}: {module_name} cannot be imported: {cause}") from fault
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise UsageError(f"target {target!r}: module {module_name!r} has no {attribute!r}")

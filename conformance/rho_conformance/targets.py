@@ -68,5 +68,6 @@ def _registered() -> dict[str, EntryPoint]:
 def _load(entry: EntryPoint, target: str) -> DriverFactory:
     try:
         return cast(DriverFactory, entry.load())
-    except (ImportError, AttributeError) as fault:
-        raise UsageError(f"target {target!r}: {entry.value} cannot be loaded: {fault}") from fault
+    except (Exception, SystemExit) as fault:
+        cause = f"{type(fault).__name__}: {fault}"
+        raise UsageError(f"target {target!r}: {entry.value} cannot be loaded: {cause}") from fault

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rho_conformance.answers import normal_answer
+from rho_conformance.defaults import Defaults
 from rho_conformance.driver import JsonMap
 from rho_conformance.errors import UsageError
 from rho_conformance.vocabulary import CLOSED, COUNTERS, EVENTS, UPCALLS
@@ -174,6 +176,22 @@ def _join(first: Observation, second: Observation) -> Observation:
 def without_unknown(observations: Iterable[Observation], *, keep: frozenset[str] = EVENTS) -> list[Observation]:
     """Drop kinds that are not in `keep`: hosts need a wildcard arm (BUF-8)."""
     return [seen for seen in observations if seen.name in keep and seen.name != CLOSED]
+
+
+def completed(trace: Trace) -> Trace:
+    """A recorded trace as a driver's answers are taken: in the normal form, and with nothing missing.
+
+    Raises `DriverError` for what is off the protocol.
+    """
+    exact = trace.hello.get("deterministic") is True and trace.hello.get("time") != "real"
+    defaults = Defaults(trace.config, exact=exact)
+    return replace(trace, steps=[_completed(record, defaults) for record in trace.steps])
+
+
+def _completed(record: StepRecord, defaults: Defaults) -> StepRecord:
+    answer = normal_answer({"observations": record.observations, "facts": record.facts})
+    answer = defaults.fill(record.perform, answer)
+    return StepRecord(record.perform, answer["observations"], record.waiting_on, answer["facts"], record.extra)
 
 
 def write_trace(trace: Trace, path: Path) -> None:

@@ -2,115 +2,31 @@
 
 from __future__ import annotations
 
+from rho_spec import observations
+from rho_spec.observations import ALWAYS, CLOSED, FIELDS
+
 COUNTERS = frozenset({"seq", "step", "at_ms"})
 """The keys of an observation that are not its name."""
 
-ALWAYS = frozenset({"session", "run"})
-"""The fields that every observation may carry."""
-
-_DELTA = "text attempt"
-_PROVIDER_CALL = "call_id name arguments"
-
-_EVENTS = {
-    "Started": "run_id revision",
-    "StepStarted": "step estimated_context_tokens",
-    "AssistantTextDelta": _DELTA,
-    "ReasoningDelta": _DELTA,
-    "ReasoningSummaryDelta": _DELTA,
-    "ToolCallUpdated": "index id name arguments_delta attempt",
-    "ToolProposed": "call_id call",
-    "ToolStarted": "call_id name metadata",
-    "ToolUpdated": "call_id progress",
-    "ToolDetached": "call_id",
-    "ToolFinished": "call_id result kind text",
-    "ToolHostInputRequested": "call_id ask request",
-    "HostInputRequested": "request",
-    "UsageUpdated": "usage attempt",
-    "ProviderContextUpdated": "kind attempt",
-    "ProviderRequestRetry": "attempt",
-    "ProviderActivity": "kind detail",
-    "WebSearch": "detail attempt",
-    "HostedToolActivity": "name detail attempt",
-    "ProviderServiceTierFallback": "requested used attempt",
-    "ModelCallCompleted": "profile metrics attempt",
-    "ProviderStreamReset": "reason detail attempt",
-    "SteeringApplied": "ids",
-    "SteeringDelivered": "id",
-    "BoundaryInputApplied": "session_id run_id input",
-    "CompactionStarted": "trigger message_count",
-    "CompactionCompleted": "trigger outcome",
-    "ProviderDiagnostic": "detail",
-    "Completed": "outcome",
-    "Cancelled": "revision",
-    "Failed": "message retryability revision",
-}
-
-_ORCA_EVENTS = {
-    "AgentStart": "",
-    "AssistantDelta": "text",
-    "ToolInputDelta": "text",
-    "Assistant": "message",
-    "ToolCall": "tool_call_id tool_name input",
-    "ToolResult": "tool_call_id tool_name output is_error",
-    "Usage": "usage",
-    "Result": "message",
-    "Error": "message",
-    "Overflow": "dropped",
-}
-
-_NOTIFICATIONS = {
-    "SubagentFinished": "worker ok",
-    "CompletionsReady": "pending",
-    "CompletionsDelivered": "workers",
-    "ProcessNotified": "process kind",
-    "Lagged": "n",
-}
-
-_UPCALLS = {
-    "ModelCall": "n step attempt messages tools system",
-    "ToolPrepare": _PROVIDER_CALL,
-    "ToolAuthorize": _PROVIDER_CALL,
-    "ToolExecute": _PROVIDER_CALL,
-    "HostAnswer": "call_id ask answers",
-    "AskRefused": "call_id ask",
-    "Compact": "messages trigger",
-    "Collect": "kind",
-    "CollectAck": "accepted",
-    "Record": "step attempt outcome usage",
-    "Abandoned": "upcall call_id n how",
-    "Taken": "upcall call_id n item",
-    "SteerClaim": "n item id granted",
-}
-
-_COMMANDS = {"Reply": "name value", "NotOpen": "stimulus", "Refused": "stimulus feature"}
-
-# Orca names three events as Rho does, with other fields: a pattern may use either set.
-_SHARED = {
-    "ReasoningDelta": "text",
-    "ToolStarted": "tool_call_id tool_name",
-    "ToolFinished": "tool_call_id tool_name is_error",
-}
-
-EVENTS = frozenset(_EVENTS) | frozenset(_ORCA_EVENTS)
+EVENTS = frozenset(observations.EVENTS) | frozenset(observations.ORCA_EVENTS)
 """The kinds of run events; what a reader sees beyond these is removed before sequences are judged."""
 TERMINAL = frozenset({"Completed", "Cancelled", "Failed"})
-NOTIFICATIONS = frozenset(_NOTIFICATIONS)
-UPCALLS = frozenset(_UPCALLS)
-COMMANDS = frozenset(_COMMANDS)
-CLOSED = "EventsClosed"
-"""The reader saw the end of the stream: an observation, but not an event of the run."""
-
-
-def _fields() -> dict[str, frozenset[str]]:
-    table: dict[str, frozenset[str]] = {CLOSED: ALWAYS}
-    for group in (_EVENTS, _ORCA_EVENTS, _NOTIFICATIONS, _UPCALLS, _COMMANDS, _SHARED):
-        for name, text in group.items():
-            table[name] = table.get(name, ALWAYS) | frozenset(text.split())
-    return table
-
-
-FIELDS = _fields()
-"""Name of an observation -> the fields it may hold."""
+NOTIFICATIONS = frozenset(observations.NOTIFICATIONS)
+UPCALLS = frozenset(observations.UPCALLS)
+COMMANDS = frozenset(observations.COMMANDS)
 
 MESSAGE_KINDS = frozenset({"system", "user", "assistant", "aborted", "result", "completions"})
 """The one key of a message (`spec/protocol.md`, "Messages")."""
+
+__all__ = [
+    "ALWAYS",
+    "CLOSED",
+    "COMMANDS",
+    "COUNTERS",
+    "EVENTS",
+    "FIELDS",
+    "MESSAGE_KINDS",
+    "NOTIFICATIONS",
+    "TERMINAL",
+    "UPCALLS",
+]

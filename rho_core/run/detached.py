@@ -84,6 +84,7 @@ def wait_for_jobs(run: s.Run, k: s.Await, fx: Fx) -> Next:
 
 LOOK_AGAIN: dict[type, s.Continuation] = {
     s.Streaming: s.Watch(),
+    s.Recording: s.WatchRecorder(),
     s.BackingOff: s.WatchBackoff(),
     s.Spawning: s.Spawn(),
     s.Awaiting: s.Await(),

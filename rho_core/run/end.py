@@ -14,11 +14,12 @@ from .. import capture as cap
 from .. import effects as out
 from .. import events as ev
 from .. import inputs as inp
-from ..errors import CANCELLED, DIAGNOSTIC_BYTES, Error
+from ..errors import CANCELLED, DIAGNOSTIC_BYTES, Error, ProviderErrorKind
 from ..messages import ToolCall, ToolResult, interrupted
 from . import state as s
 from .outbox import Fx, Next, change, send_tail, to
-from .turn import is_current, record_attempt
+from .top import install
+from .turn import close_attempt, enter, is_current
 
 # --- what must be stopped ---------------------------------------------------------------------------------------
 
@@ -37,6 +38,17 @@ def stop_work(run: s.Run, fx: Fx) -> None:
         fx.append(out.AbortCompactor())
     elif isinstance(phase, s.Collecting):
         fx.append(out.AckBoundary(False))
+
+
+def write_off(run: s.Run, fx: Fx, outcome: out.RecordOutcome, error_kind: str | None = None) -> None:
+    """An attempt that is cut short is paid for: its records are written in their order, and nobody waits for them."""
+    phase = run.phase
+    if isinstance(phase, (s.Streaming, s.Draining)):
+        fx.extend(close_attempt(run, phase, outcome, error_kind)[1])
+    elif isinstance(phase, s.Responding):
+        fx.extend(phase.records)
+    elif isinstance(phase, s.Recording):
+        fx.extend(phase.left)
 
 
 def abort_jobs(run: s.Run, fx: Fx) -> None:
@@ -137,6 +149,8 @@ def exit_run(run: s.Run, k: s.Exit, fx: Fx) -> Next:
 def abandon(run: s.Run, k: s.Abandon, fx: Fx) -> Next:
     """Stop everything, install nothing (RHO-PERS-2, RHO-LIM-3)."""
     stop_work(run, fx)
+    if k.error is not None:
+        write_off(run, fx, "Failed", ProviderErrorKind.INTERRUPTED)
     abort_jobs(run, fx)
     end = None if k.error is None else out.RunFailed(k.error, run.core.steers.unapplied())
     run = s.Run(s.Between(), run.free, None, run.core)
@@ -194,15 +208,28 @@ def _cancel_stream(run: s.Run, fx: Fx) -> Next:
     if run.core.policy.cooperative_provider:
         return to(run, s.Draining(phase.turn, phase.attempt, phase.capture)), None
     stop_work(run, fx)
-    record_attempt(run, fx, "Cancelled", None, phase.turn, phase.capture)
+    write_off(run, fx, "Cancelled")
     return to(run, s.Between()), s.Conclude(s.CancelRun(), aborted=cap.aborted(phase.capture))
 
 
 def _cancel_responding(run: s.Run, fx: Fx) -> Next:
     """The response is dropped with its ModelCallCompleted; what was captured of it remains."""
     assert isinstance(run.phase, s.Responding)
+    write_off(run, fx, "Cancelled")
     aborted = cap.aborted(run.phase.capture)
     return to(run, s.Between()), s.Conclude(s.CancelRun(), aborted=aborted)
+
+
+def _cancel_recording(run: s.Run, fx: Fx) -> Next:
+    """The recorder is not waited for. A response that was announced stays, with its calls interrupted (RHO-CAN-13)."""
+    phase = run.phase
+    assert isinstance(phase, s.Recording)
+    write_off(run, fx, "Cancelled")
+    if not isinstance(phase.then, s.Judge):
+        return to(run, s.Between()), s.Conclude(s.CancelRun(), aborted=cap.aborted(phase.capture))
+    if phase.then.issue is not None:
+        return _cancel_plain(run, fx)
+    return _cancel_calls(enter(run, phase.then.content), fx)
 
 
 def _cancel_calls(run: s.Run, fx: Fx) -> Next:
@@ -256,6 +283,7 @@ CANCEL: dict[type, Callable[[s.Run, Fx], Next]] = {
     s.Collecting: _cancel_plain,
     s.Streaming: _cancel_stream,
     s.Responding: _cancel_responding,
+    s.Recording: _cancel_recording,
     s.BackingOff: _cancel_plain,
     s.Proposing: _cancel_calls,
     s.Spawning: _cancel_calls,
@@ -309,13 +337,19 @@ def model_stopped(run: s.Run, i: inp.ModelReturned | inp.ModelFailed, fx: Fx) ->
         return run, None
     phase = run.phase
     assert isinstance(phase, s.Draining)
-    record_attempt(run, fx, "Cancelled", None, phase.turn, phase.capture)
+    write_off(run, fx, "Cancelled")
     return to(run, s.Between()), s.Conclude(s.CancelRun(), aborted=cap.aborted(phase.capture))
 
 
-def compactor_stopped(run: s.Run, i: object, fx: Fx) -> Next:
-    """The cooperative compactor is through; nothing of it was committed, and nothing is (R7)."""
-    return to(run, s.Between()), s.Conclude(s.CancelRun())
+def compactor_stopped(run: s.Run, i: inp.CompactorReturned | inp.CompactorFailed, fx: Fx) -> Next:
+    """The cooperative compactor is through: a replacement it gave is committed and announced, then the cancel."""
+    if not isinstance(i, inp.CompactorReturned) or not i.messages:
+        return to(run, s.Between()), s.Conclude(s.CancelRun())
+    installed = install(to(run, s.Cancelling()), i)
+    if isinstance(installed, Error):
+        return to(run, s.Between()), s.Abandon(installed)
+    run, event = installed
+    return send_tail(run, fx, (event,), s.Conclude(s.CancelRun()))
 
 
 def hold(run: s.Run, k: s.Hold, fx: Fx) -> Next:

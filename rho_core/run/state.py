@@ -13,7 +13,7 @@ from ..budget import Budget
 from ..calls import Slot
 from ..capture import NOTHING, Capture
 from ..config import Policy
-from ..effects import BoundaryKind, RunEnd
+from ..effects import BoundaryKind, RecordUsage, RunEnd
 from ..errors import Error
 from ..events import Event, ResetReason, StopReason
 from ..jobs import Pool
@@ -53,14 +53,21 @@ Label = Literal["Completed", "Failed", "Idle"]
 
 # --- the turn ---------------------------------------------------------------------------------------------
 
+Records = tuple[RecordUsage, ...]
+"""What the usage recorder is still to be given, in order; always empty when none is installed."""
+
 
 @record
 class Turn:
-    """One step's attempts. `physical`: physical requests so far; `request`: shown to every attempt (RHO-RET-18)."""
+    """One step's attempts. `request`: shown to every attempt (RHO-RET-18); `physical`: physical requests so far.
+
+    `failed`: physical requests that failed inside the open attempt; they are recorded when it is over.
+    """
 
     request: History
     budget: Budget = Budget()
     physical: int = 1
+    failed: Records = ()
 
 
 # --- phases: what the run waits in ------------------------------------------------------------------------
@@ -101,11 +108,27 @@ class Streaming:
 
 @record
 class Responding:
-    """The provider returned; ModelCallCompleted is being sent."""
+    """The provider returned; ModelCallCompleted is being sent, and then `records` are written."""
 
     turn: Turn
     attempt: int
     capture: Capture
+    records: Records = ()
+
+
+@record
+class Recording:
+    """The attempt is over: one record is with the recorder, then come `left` of them, then `then`.
+
+    `stage` is answered when the recorder answered while a send was blocked.
+    """
+
+    turn: Turn
+    attempt: int
+    capture: Capture
+    left: Records
+    then: Judge | Reset | Conclude
+    stage: Literal["written", "answered"] = "written"
 
 
 @record
@@ -197,6 +220,7 @@ Phase = (
     | Collecting
     | Streaming
     | Responding
+    | Recording
     | BackingOff
     | Proposing
     | Spawning
@@ -300,6 +324,24 @@ class WatchBackoff:
 @record
 class Responded:
     """ModelCallCompleted was delivered. `issue`: why the response is malformed, or None."""
+
+    content: tuple[Block, ...]
+    issue: str | None
+
+
+@record
+class Record:
+    """Give the recorder its next record, or go on when there is none left."""
+
+
+@record
+class WatchRecorder:
+    """Look at a recording again: jobs that returned, the recorder's answer, else wait."""
+
+
+@record
+class Judge:
+    """The attempt is recorded: what becomes of its response?"""
 
     content: tuple[Block, ...]
     issue: str | None
@@ -439,6 +481,9 @@ Continuation = (
     | Delay
     | WatchBackoff
     | Responded
+    | Record
+    | WatchRecorder
+    | Judge
     | Propose
     | Dispatch
     | Spawn

@@ -43,10 +43,13 @@ from .state import (
     Hold,
     JobDetached,
     JobStarted,
+    Judge,
     Limit,
     OpenBatch,
     Propose,
     Proposing,
+    Record,
+    Recording,
     Reset,
     Responded,
     Responding,
@@ -62,6 +65,7 @@ from .state import (
     Top,
     Watch,
     WatchBackoff,
+    WatchRecorder,
 )
 
 # --- wait rows ------------------------------------------------------------------------------------------------------
@@ -79,11 +83,10 @@ WAIT: dict[tuple[type, type], Row] = {
     (Collecting, inp.BoundaryGone): Row(top.boundary_gone, (Abandon,), ("RHO-TERM-6",)),
     # the stream
     (Streaming, inp.ModelReturned): Row(turn.model_returned, (Streaming, Responded, Abandon), ("RHO-METR-1",)),
-    (Streaming, inp.ModelFailed): Row(
-        turn.model_failed, (Streaming, Reset, Conclude), ("RHO-RET-2", "RHO-RET-5", "RHO-FAIL-1")
-    ),
+    (Streaming, inp.ModelFailed): Row(turn.model_failed, (Streaming, Record), ("RHO-RET-2", "RHO-RET-5", "RHO-FAIL-1")),
     (Streaming, inp.SteerDelivered): Row(turn.steer_delivered, (Streaming, Watch, Abandon), ("RHO-STEER-8",)),
     (Streaming, inp.SteerReleased): Row(turn.steer_released, (Streaming,), ("RHO-STEER-7",)),
+    (Recording, inp.UsageRecorded): Row(turn.usage_recorded, (Recording, WatchRecorder), ("RHO-RET-11",)),
     (BackingOff, inp.TimerFired): Row(turn.retry_timer, (BackingOff, WatchBackoff), ("RHO-RET-2", "RHO-RET-3")),
     # the synchronous batch
     (Batch, inp.Prepared): Row(batch.prepared, (Batch, Schedule), ("RHO-ORD-4",)),
@@ -100,7 +103,7 @@ WAIT: dict[tuple[type, type], Row] = {
     # the cooperative end
     (Draining, inp.ModelReturned): Row(end.model_stopped, (Draining, Conclude), ("RHO-RET-6",)),
     (Draining, inp.ModelFailed): Row(end.model_stopped, (Draining, Conclude), ("RHO-RET-6",)),
-    (Ebbing, inp.CompactorReturned): Row(end.compactor_stopped, (Conclude,), ("RHO-CAN-5",)),
+    (Ebbing, inp.CompactorReturned): Row(end.compactor_stopped, (Conclude, Abandon), ("RHO-CAN-5", "RHO-ORD-11c")),
     (Ebbing, inp.CompactorFailed): Row(end.compactor_stopped, (Conclude,), ("RHO-CAN-5",)),
 }
 for _event in turn.MODEL_EVENTS:
@@ -118,7 +121,8 @@ for _phase, _again in detached.LOOK_AGAIN.items():
 for _phase in (Between, Responding, Proposing):  # these are seen only while a send is blocked
     WAIT[_phase, inp.ToolReturned] = Row(detached.returned, (_phase,), ("RHO-ORD-7", "RHO-ORD-10"))
     WAIT[_phase, inp.ToolPanicked] = Row(detached.panicked, (_phase,), ("RHO-ORD-7b",))
-WAIT[Responding, inp.SteerReleased] = Row(turn.steer_released, (Responding,), ("RHO-STEER-7",))
+for _phase in (Responding, Recording):
+    WAIT[_phase, inp.SteerReleased] = Row(turn.steer_released, (_phase,), ("RHO-STEER-7",))
 for _input, _handler in (
     (inp.Prepared, detached.prepared),
     (inp.PrepareFailed, detached.prepare_failed),
@@ -158,10 +162,10 @@ COMMON: dict[type, Row] = {
 
 FLOW: dict[type, Row] = {
     Top: Row(top.top, (Top, ConsiderCompaction, ConsiderSteering), ("RHO-ORD-10", "RHO-ORD-11f")),
-    ConsiderCompaction: Row(top.consider_compaction, (ConsiderBoundary, CallTheCompactor), ("RHO-ORD-11a",)),
+    ConsiderCompaction: Row(top.consider_compaction, (ConsiderBoundary, CallTheCompactor, Abandon), ("RHO-ORD-11a",)),
     CallTheCompactor: Row(top.call_the_compactor, (Compacting,), ("RHO-ORD-11a",)),
     ConsiderBoundary: Row(top.consider_boundary, (ConsiderSteering, AskCollector), ("RHO-BND-1", "RHO-BND-2")),
-    AskCollector: Row(top.ask_collector, (Collecting,), ("RHO-BND-2", "RHO-BND-3")),
+    AskCollector: Row(top.ask_collector, (Collecting, Abandon), ("RHO-BND-2", "RHO-BND-3", "RHO-PERS-1")),
     AfterInput: Row(top.after_input, (ConsiderSteering, Top), ("RHO-BND-3", "RHO-BND-4")),
     ConsiderSteering: Row(
         top.consider_steering, (SteeringIn, Limit, BeginStep, Abandon), ("RHO-STEER-2", "RHO-COORD-5")
@@ -173,11 +177,14 @@ FLOW: dict[type, Row] = {
     EndTurn: Row(top.end_turn, (Top, Await, AskCollector, Conclude), ("RHO-STEER-2", "RHO-BND-3")),
     Ask: Row(turn.ask, (Watch,), ("RHO-RET-4", "RHO-RET-18")),
     Watch: Row(turn.watch, (Streaming, Watch, Abandon), ("RHO-ORD-7",)),
-    Responded: Row(turn.responded, (Reset, Conclude, EndTurn, Propose), ("RHO-RET-1", "RHO-BUF-10")),
+    Responded: Row(turn.responded, (Record,), ("RHO-RET-11",)),
+    Record: Row(turn.record_next, (WatchRecorder, Judge, Reset, Conclude), ("RHO-RET-11",)),
+    WatchRecorder: Row(turn.watch_recorder, (Recording, WatchRecorder, Record, Abandon), ("RHO-RET-11",)),
+    Judge: Row(turn.judge, (Reset, Conclude, EndTurn, Propose), ("RHO-RET-1", "RHO-BUF-10")),
     Reset: Row(turn.reset, (Delay, Abandon), ("RHO-RET-8", "RHO-RET-9")),
     Delay: Row(turn.delay, (Ask, WatchBackoff), ("RHO-RET-2",)),
     WatchBackoff: Row(turn.watch_backoff, (BackingOff, WatchBackoff, Ask, Abandon), ("RHO-RET-2",)),
-    Propose: Row(batch.propose, (Dispatch,), ("RHO-ORD-4", "RHO-ORD-8")),
+    Propose: Row(batch.propose, (Dispatch, Abandon), ("RHO-ORD-4", "RHO-ORD-8")),
     Dispatch: Row(batch.dispatch, (Spawn, Await, OpenBatch), ("RHO-ORD-7",)),
     Spawn: Row(detached.spawn, (Spawning, Spawn, JobStarted, Await, Top, Abandon), ("RHO-ORD-7",)),
     JobStarted: Row(detached.job_started, (Spawn, JobDetached), ("RHO-ORD-7",)),

@@ -107,18 +107,27 @@ def compactor_returned(run: s.Run, i: inp.CompactorReturned, fx: Fx) -> Next:
     if not i.messages:
         error = Error(ErrorName.INVALID_HOST_RESPONSE, "the compactor returned no messages")
         return to(run, s.Between()), s.Conclude(s.Fail(error))
+    installed = install(to(run, s.Between()), i)
+    if isinstance(installed, Error):
+        return to(run, s.Between()), s.Abandon(installed)
+    run, event = installed
+    return emit(run, fx, (event,), s.ConsiderBoundary(), cancellable=False)
+
+
+def install(run: s.Run, i: inp.CompactorReturned) -> tuple[s.Run, CompactionCompleted] | Error:
+    """The run with the replacement committed, and the event that says so; an error when the revision is exhausted."""
     core = run.core
     history = candidate(core)
     replacement = i.messages + _split(core)[1]
     before, after = tokens(core, history), tokens(core, replacement)
     ledger = core.ledger.compact(replacement, len(history) - len(replacement), before, after, i.usage)
     if isinstance(ledger, Error):
-        return to(run, s.Between()), s.Abandon(ledger)
+        return ledger
     outcome = CompactionOutcome(
         len(history), len(replacement), before, after, ledger.revision, i.usage.cost_usd_micros, replacement
     )
-    run = change(to(run, s.Between()), ledger=ledger, suffix=(), preserve=0, shown=NOTHING_SHOWN)
-    return emit(run, fx, (CompactionCompleted("automatic", outcome),), s.ConsiderBoundary(), cancellable=False)
+    run = change(run, ledger=ledger, suffix=(), preserve=0, shown=NOTHING_SHOWN)
+    return run, CompactionCompleted("automatic", outcome)
 
 
 def compactor_failed(run: s.Run, i: inp.CompactorFailed, fx: Fx) -> Next:
@@ -137,7 +146,9 @@ def consider_boundary(run: s.Run, k: s.ConsiderBoundary, fx: Fx) -> Next:
 
 
 def ask_collector(run: s.Run, k: s.AskCollector, fx: Fx) -> Next:
-    """The reader is there: nothing leads here from a wait without a send between (D4)."""
+    """A boundary wait without a reader is over before it begins (D4)."""
+    if run.core.reader == "gone":
+        return run, s.Abandon(INTERRUPTED)
     fx.append(out.AskBoundary(k.boundary))
     return to(run, s.Collecting(k.boundary)), None
 

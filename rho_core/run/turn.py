@@ -12,7 +12,7 @@ from .. import events as ev
 from .. import inputs as inp
 from ..config import Policy
 from ..errors import from_provider, invalid_response
-from ..messages import Assistant, calls_of, malformed, text_of
+from ..messages import Assistant, Block, calls_of, malformed, text_of
 from . import state as s
 from .outbox import Fx, Next, change, emit, to
 from .top import announce_job
@@ -113,20 +113,20 @@ def model_event(run: s.Run, i: Any, fx: Fx) -> Next:
         return run, None
     assert isinstance(run.phase, s.Streaming)
     capture, events = FOLD[type(i)](run.phase.capture, i, run.core)
-    run = to(run, s.Streaming(_physical_turn(run, i, fx), run.phase.attempt, capture))
+    run = to(run, s.Streaming(_physical_turn(run, i), run.phase.attempt, capture))
     return emit(run, fx, events, s.Watch()) if events else (run, s.Watch())
 
 
-def _physical_turn(run: s.Run, i: Any, fx: Fx) -> s.Turn:
-    """A failed physical request is recorded by itself and counts (RHO-RET-11, RHO-RET-15)."""
+def _physical_turn(run: s.Run, i: Any) -> s.Turn:
+    """A failed physical request gets a record of its own and counts (RHO-RET-11, RHO-RET-15)."""
     assert isinstance(run.phase, (s.Streaming, s.Draining))
     turn = run.phase.turn
     if not isinstance(i, inp.PhysicalAttemptFailed):
         return turn
     # The provider's own figure is the whole of that request; what streamed before is what we know otherwise.
     usage = run.phase.capture.rest.usage if i.usage.is_empty() else i.usage
-    _record(run, fx, out.RecordUsage(run.core.step, turn.physical, "Failed", i.error_kind, usage))
-    return s.Turn(turn.request, turn.budget, turn.physical + 1)
+    failed = (*turn.failed, *_record(run, out.RecordUsage(run.core.step, turn.physical, "Failed", i.error_kind, usage)))
+    return s.Turn(turn.request, turn.budget, turn.physical + 1, failed)
 
 
 def drained_event(run: s.Run, i: Any, fx: Fx) -> Next:
@@ -135,21 +135,20 @@ def drained_event(run: s.Run, i: Any, fx: Fx) -> Next:
         return run, None
     assert isinstance(run.phase, s.Draining)
     capture, _ = FOLD[type(i)](run.phase.capture, i, run.core)
-    return to(run, s.Draining(_physical_turn(run, i, fx), run.phase.attempt, capture)), None
+    return to(run, s.Draining(_physical_turn(run, i), run.phase.attempt, capture)), None
 
 
-def _record(run: s.Run, fx: Fx, effect: out.RecordUsage) -> None:
-    if run.core.policy.recorder:
-        fx.append(effect)
+def _record(run: s.Run, effect: out.RecordUsage) -> s.Records:
+    return (effect,) if run.core.policy.recorder else ()
 
 
-def record_attempt(
-    run: s.Run, fx: Fx, outcome: out.RecordOutcome, error_kind: str | None, turn: s.Turn, capture: cap.Capture
-) -> s.Turn:
-    """One record for the physical request that ends here; the next one of the step has the next number."""
-    usage = capture.rest.usage
-    _record(run, fx, out.RecordUsage(run.core.step, turn.physical, outcome, error_kind, usage))
-    return s.Turn(turn.request, turn.budget, turn.physical + 1)
+def close_attempt(
+    run: s.Run, phase: s.Streaming | s.Draining, outcome: out.RecordOutcome, error_kind: str | None = None
+) -> tuple[s.Turn, s.Records]:
+    """The turn after an attempt that ends here, and its records: failed physical requests first."""
+    turn = phase.turn
+    own = out.RecordUsage(run.core.step, turn.physical, outcome, error_kind, phase.capture.rest.usage)
+    return s.Turn(turn.request, turn.budget, turn.physical + 1), (*turn.failed, *_record(run, own))
 
 
 # --- the end of an attempt --------------------------------------------------------------------------------------
@@ -159,32 +158,76 @@ def model_returned(run: s.Run, i: inp.ModelReturned, fx: Fx) -> Next:
     """The provider is done: ModelCallCompleted, for malformed responses too."""
     if not is_current(run, i):
         return run, None
-    assert isinstance(run.phase, s.Streaming)
-    capture = run.phase.capture
+    phase = run.phase
+    assert isinstance(phase, s.Streaming)
     issue = malformed(i.content, jobs.open_ids(run.core.jobs))
-    outcome: out.RecordOutcome = "Completed" if issue is None else "InvalidResponse"
-    turn = record_attempt(run, fx, outcome, None, run.phase.turn, capture)
-    metrics = ev.Metrics(capture.rest.usage.output_tokens, capture.rest.generation, i.timing)
-    event = ev.ModelCallCompleted(run.core.policy.identity, metrics, run.phase.attempt)
-    run = to(run, s.Responding(turn, run.phase.attempt, capture))
+    turn, records = close_attempt(run, phase, "Completed" if issue is None else "InvalidResponse")
+    rest = phase.capture.rest
+    metrics = ev.Metrics(rest.usage.output_tokens, rest.generation, i.timing)
+    event = ev.ModelCallCompleted(run.core.policy.identity, metrics, phase.attempt)
+    run = to(run, s.Responding(turn, phase.attempt, phase.capture, records))
     return emit(run, fx, (event,), s.Responded(i.content, issue))
 
 
 def responded(run: s.Run, k: s.Responded, fx: Fx) -> Next:
-    """Judge the response; a well-formed one enters the candidate as the provider returned it (RHO-BUF-10)."""
-    phase, core = run.phase, run.core
+    """What the attempt has cost is written down before it is judged (rho.md 3.5)."""
+    phase = run.phase
     assert isinstance(phase, s.Responding)
     if k.issue is not None:
-        return _malformed(run, phase, k.issue)
+        run = change(run, steers=run.core.steers.restage())
+    after = s.Recording(phase.turn, phase.attempt, phase.capture, phase.records, s.Judge(k.content, k.issue))
+    return to(run, after), s.Record()
+
+
+def record_next(run: s.Run, k: s.Record, fx: Fx) -> Next:
+    """One record at a time, each awaited (RHO-RET-11)."""
+    phase = run.phase
+    assert isinstance(phase, s.Recording)
+    if not phase.left:
+        return run, phase.then
+    fx.append(phase.left[0])
+    rest = s.Recording(phase.turn, phase.attempt, phase.capture, phase.left[1:], phase.then)
+    return to(run, rest), s.WatchRecorder()
+
+
+def watch_recorder(run: s.Run, k: s.WatchRecorder, fx: Fx) -> Next:
+    """Jobs are announced meanwhile; an answer that came while a send was blocked is found here."""
+    phase = run.phase
+    assert isinstance(phase, s.Recording)
+    job = jobs.first_returned(run.core.jobs)
+    if job is not None:
+        return announce_job(run, fx, job, k)
+    return (run, s.Record()) if phase.stage == "answered" else (run, None)
+
+
+def usage_recorded(run: s.Run, i: inp.UsageRecorded, fx: Fx) -> Next:
+    phase = run.phase
+    assert isinstance(phase, s.Recording)
+    after = s.Recording(phase.turn, phase.attempt, phase.capture, phase.left, phase.then, "answered")
+    return to(run, after), s.WatchRecorder()
+
+
+def judge(run: s.Run, k: s.Judge, fx: Fx) -> Next:
+    """A well-formed response enters the candidate; a malformed one is retried within the budget."""
+    if k.issue is not None:
+        return _malformed(run, k.issue)
+    run = enter(run, k.content)
+    return run, s.EndTurn() if isinstance(run.phase, s.Between) else s.Propose()
+
+
+def enter(run: s.Run, content: tuple[Block, ...]) -> s.Run:
+    """The candidate with the response as the provider returned it (RHO-BUF-10); its calls are to be proposed."""
+    phase, core = run.phase, run.core
+    assert isinstance(phase, s.Recording)
     rest = phase.capture.rest
-    message = Assistant(k.content, core.policy.identity, rest.summary.text() or None, rest.context)
-    calls = calls_of(k.content)
-    run = change(run, usage=core.usage + rest.usage, suffix=(*core.suffix, message), answer=text_of(k.content))
+    message = Assistant(content, core.policy.identity, rest.summary.text() or None, rest.context)
+    calls = calls_of(content)
+    run = change(run, usage=core.usage + rest.usage, suffix=(*core.suffix, message), answer=text_of(content))
     if not calls:
-        return to(run, s.Between()), s.EndTurn()
+        return to(run, s.Between())
     marked = cap.marked(phase.capture)
     detaching = tuple(c.id for c in calls if c.id in marked and _detachable(core.policy, c.name))
-    return to(run, s.Proposing(calls, detaching)), s.Propose()
+    return to(run, s.Proposing(calls, detaching))
 
 
 def _detachable(policy: Policy, name: str) -> bool:
@@ -192,12 +235,13 @@ def _detachable(policy: Policy, name: str) -> bool:
     return any(t.name == name and t.asynchronous for t in policy.tools)
 
 
-def _malformed(run: s.Run, phase: s.Responding, issue: str) -> Next:
+def _malformed(run: s.Run, issue: str) -> Next:
+    phase = run.phase
+    assert isinstance(phase, s.Recording)
     after, again = budget.after_malformed(phase.turn.budget, run.core.policy)
     turn = s.Turn(phase.turn.request, after, phase.turn.physical)
-    run = change(to(run, s.Between()), steers=run.core.steers.restage())
     if not again:
-        return run, s.Conclude(s.Fail(invalid_response(issue)))
+        return to(run, s.Between()), s.Conclude(s.Fail(invalid_response(issue)))
     return run, s.Reset(turn, ev.InvalidResponse(), issue, 0)
 
 
@@ -207,19 +251,23 @@ def model_failed(run: s.Run, i: inp.ModelFailed, fx: Fx) -> Next:
         return run, None
     phase, core = run.phase, run.core
     assert isinstance(phase, s.Streaming)
-    turn = record_attempt(run, fx, "Failed", i.error.error_kind, phase.turn, phase.capture)
+    turn, records = close_attempt(run, phase, "Failed", i.error.error_kind)
     hint = i.error.retry_after_ms or None
     after, delay = budget.after_failure(turn.budget, core.policy, i.error.retryable, hint)
-    run = change(to(run, s.Between()), steers=core.steers.restage())
+    then: s.Reset | s.Conclude
     if delay is None:
-        return run, s.Conclude(s.Fail(from_provider(i.error)), aborted=cap.aborted(phase.capture))
-    turn = s.Turn(turn.request, after, turn.physical)
-    return run, s.Reset(turn, ev.RetryableFailure(i.error.error_kind, hint), i.error.message, delay)
+        then = s.Conclude(s.Fail(from_provider(i.error)), aborted=cap.aborted(phase.capture))
+    else:
+        again = s.Turn(turn.request, after, turn.physical)
+        then = s.Reset(again, ev.RetryableFailure(i.error.error_kind, hint), i.error.message, delay)
+    run = to(run, s.Recording(turn, phase.attempt, phase.capture, records, then))
+    return change(run, steers=core.steers.restage()), s.Record()
 
 
 def reset(run: s.Run, k: s.Reset, fx: Fx) -> Next:
+    """From here on nothing of the abandoned attempt is kept (RHO-RET-7)."""
     event = ev.ProviderStreamReset(k.reason, k.detail, k.turn.budget.requests)
-    return emit(run, fx, (event,), s.Delay(k.turn, k.delay_ms))
+    return emit(to(run, s.Between()), fx, (event,), s.Delay(k.turn, k.delay_ms))
 
 
 def delay(run: s.Run, k: s.Delay, fx: Fx) -> Next:

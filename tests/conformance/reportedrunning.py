@@ -101,11 +101,11 @@ def _breaking_off_returns(failed: Any) -> Any:
     return handler
 
 
-def _abandoned_is_kept(failed: Any) -> Any:
-    def handler(run: s.Run, i: inp.ModelFailed, fx: Fx) -> Next:
-        assert isinstance(run.phase, s.Streaming)
+def _abandoned_is_kept(record_next: Any) -> Any:
+    def handler(run: s.Run, k: s.Record, fx: Fx) -> Next:
+        assert isinstance(run.phase, s.Recording)
         blocks = cap.seal(run.phase.capture).rest.blocks.items()
-        run, then = failed(run, i, fx)
+        run, then = record_next(run, k, fx)
         if blocks and isinstance(then, s.Reset):
             run = change(run, suffix=(*run.core.suffix, Assistant(blocks)))
         return run, then
@@ -116,19 +116,20 @@ def _abandoned_is_kept(failed: Any) -> Any:
 QUESTION = HostInputRequest("retry", "Try again?", (Question("q", "Go on?", (Choice("yes"),)),))
 
 
-def _asks_whether_to_retry(failed: Any) -> Any:
-    def handler(run: s.Run, i: inp.ModelFailed, fx: Fx) -> Next:
-        run, then = failed(run, i, fx)
+def _asks_whether_to_retry(record_next: Any) -> Any:
+    def handler(run: s.Run, k: s.Record, fx: Fx) -> Next:
+        run, then = record_next(run, k, fx)
         if not isinstance(then, s.Conclude):
             return run, then
-        return emit(run, fx, (ev.ToolHostInputRequested("retry", QUESTION),), then)
+        return emit(to(run, s.Between()), fx, (ev.ToolHostInputRequested("retry", QUESTION),), then)
 
     return handler
 
 
-def _only_completed_counts(record: Any) -> Any:
-    def wrapped(run: s.Run, fx: Fx, outcome: str, kind: Any, now: s.Turn, capture: Any) -> Any:
-        return record(run, fx, outcome, kind, now, capture) if outcome == "Completed" else now
+def _only_completed_counts(close_attempt: Any) -> Any:
+    def wrapped(run: s.Run, phase: Any, outcome: Any, kind: Any = None) -> Any:
+        turn_after, records = close_attempt(run, phase, outcome, kind)
+        return turn_after, records if outcome == "Completed" else ()
 
     return wrapped
 
@@ -279,11 +280,11 @@ BUGS: dict[str, tuple[Patch, ...]] = {
         row(WAIT, RETURNED, _what_was_streamed),
         row(WAIT, FAILED, _breaking_off_returns),
     ),
-    "an abandoned attempt enters the history": (row(WAIT, FAILED, _abandoned_is_kept),),
-    "the host is asked whether to retry": (row(WAIT, FAILED, _asks_whether_to_retry),),
+    "an abandoned attempt enters the history": (row(FLOW, s.Record, _abandoned_is_kept),),
+    "the host is asked whether to retry": (row(FLOW, s.Record, _asks_whether_to_retry),),
     "only completed attempts are recorded": (
-        attr(turn, "record_attempt", _only_completed_counts),
-        attr(end, "record_attempt", _only_completed_counts),
+        attr(turn, "close_attempt", _only_completed_counts),
+        attr(end, "close_attempt", _only_completed_counts),
     ),
     "a failing tool cancels its siblings": (row(WAIT, (s.Batch, inp.ToolReturned), _siblings_cancelled),),
     "an unknown tool ends the run": (row(FLOW, s.OpenBatch, _unknown_is_fatal),),

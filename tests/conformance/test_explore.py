@@ -125,6 +125,10 @@ def attribute(module: object, name: str, value: Any) -> Patch:
     return lambda m: m.setattr(module, name, value)
 
 
+def entry(entries: dict[Any, Any], key: Any, value: Any) -> Patch:
+    return lambda m: m.setitem(entries, key, value)
+
+
 def without(kind: type) -> Callable[[Any], Callable[..., Any]]:
     """The handler, its effects of that kind thrown away."""
 
@@ -151,6 +155,36 @@ def then_instead(kind: type, then: s.Continuation) -> Callable[[Any], Callable[.
         return handle
 
     return change
+
+
+CANCELLED = s.Conclude(s.CancelRun())
+
+
+def to_between(run: s.Run) -> s.Run:
+    return outbox.to(run, s.Between())
+
+
+def judged_first(handler: Any) -> Callable[..., Any]:
+    """The response is judged at once, and nothing of it is recorded."""
+
+    def responded(run: s.Run, k: s.Responded, fx: list[Any]) -> Any:
+        after, _ = handler(run, k, fx)
+        return after, s.Judge(k.content, k.issue)
+
+    return responded
+
+
+def without_reader(handler: Any) -> Callable[..., Any]:
+    """The collector is asked although nobody reads."""
+    return lambda run, k, fx: handler(outbox.change(run, reader="open"), k, fx)
+
+
+def without_announcement(handler: Any) -> Callable[..., Any]:
+    def stopped(run: s.Run, i: Any, fx: list[Any]) -> Any:
+        after, _ = handler(run, i, [])
+        return s.Run(s.Between(), run.free, None, after.core), CANCELLED
+
+    return stopped
 
 
 def no_tail(handler: Any) -> Callable[..., Any]:
@@ -321,7 +355,7 @@ CONTROLS: dict[str, tuple[Patch, str | Configuration, set[str]]] = {
         {"RHO-ORD-8"},
     ),
     "a reset without a request": (
-        flow(s.Responded, then_instead(s.Conclude, s.Reset(s.Turn(()), ev.InvalidResponse(), "x", 0))),
+        flow(s.Judge, then_instead(s.Conclude, s.Reset(s.Turn(()), ev.InvalidResponse(), "x", 0))),
         "ends",
         {"RHO-RET-4"},
     ),
@@ -331,9 +365,49 @@ CONTROLS: dict[str, tuple[Patch, str | Configuration, set[str]]] = {
         {"RHO-CAN-9"},
     ),
     "no record of a request": (
-        wait(s.Streaming, inp.ModelFailed, without(out.RecordUsage)),
+        flow(s.Record, without(out.RecordUsage)),
         "stream",
         {"RHO-RET-11"},
+    ),
+    "a record is not awaited": (
+        flow(s.WatchRecorder, lambda watch: lambda run, k, fx: (run, s.Record())),
+        "recorder",
+        {"RHO-RET-11"},
+    ),
+    "judged before it is recorded": (
+        flow(s.Responded, judged_first),
+        "recorder",
+        {"RHO-RET-11"},
+    ),
+    "a cancel that loses the records": (
+        attribute(end, "write_off", lambda run, fx, outcome, kind=None: None),
+        "recorder",
+        {"RHO-RET-11"},
+    ),
+    "a cancel that waits for the recorder": (
+        entry(end.CANCEL, s.Recording, lambda run, fx: (run, None)),
+        "recorder",
+        {"RHO-STATE-1"},
+    ),
+    "a recorded response is forgotten by a cancel": (
+        attribute(end, "enter", lambda run, content: to_between(run)),
+        "recorder",
+        {"RHO-CAN-8"},
+    ),
+    "a boundary wait without a reader": (
+        flow(s.AskCollector, without_reader),
+        "recorder, then a boundary",
+        {"RHO-PERS-1"},
+    ),
+    "a late compaction that is not announced": (
+        wait(s.Ebbing, inp.CompactorReturned, without_announcement),
+        "cooperative compactor",
+        {"RHO-ORD-11c"},
+    ),
+    "a late compaction that is lost": (
+        wait(s.Ebbing, inp.CompactorReturned, lambda stopped: lambda run, i, fx: (to_between(run), CANCELLED)),
+        "cooperative compactor",
+        {"RHO-CAN-11"},
     ),
     "usage of failed attempts counts": (
         attribute(capture, "physical_retry", lambda capture: capture),
@@ -399,10 +473,10 @@ def test_states_that_cannot_end_are_found() -> None:
 
 
 def test_an_exit_that_is_not_declared_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = table.FLOW[s.Responded]
-    monkeypatch.setitem(table.FLOW, s.Responded, Row(row.handler, (s.Reset, s.Conclude, s.EndTurn), row.rules))
+    row = table.FLOW[s.Judge]
+    monkeypatch.setitem(table.FLOW, s.Judge, Row(row.handler, (s.Reset, s.Conclude, s.EndTurn), row.rules))
     report = explore("small", ["batch"], workers=1)
-    assert ("->", "Responded", "Propose") in report.coverage.undeclared
+    assert ("->", "Judge", "Propose") in report.coverage.undeclared
 
 
 def test_a_session_that_forgets_to_release_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,12 +157,12 @@ def test_every_other_stimulus_and_configuration_is_of_the_scenario_format() -> N
     played = [stimulus for trace in traces for step in own(trace) for stimulus in step]
     assert {extension_of(s) for s in played} > {None}, "extensions are played, and are not of the format"
     stimuli = {json.dumps(stimulus) for stimulus in played if extension_of(stimulus) is None}
-    configs = {json.dumps(trace.config) for trace in traces}
     head = {"id": "x", "rules": [], "profile": "rho", "expect": {}}
-    parse_text(json.dumps({**head, "config": {}, "steps": [json.loads(s) for s in stimuli]}), "generated.yaml")
-    for config in configs:
-        parse_text(json.dumps({**head, "config": json.loads(config), "steps": [{"cancel": {}}]}), "generated.yaml")
-    not_played = {"recorder", "new_session"}
+    for trace in traces:
+        steps = [s for step in own(trace) for s in step if extension_of(s) is None]
+        text = json.dumps({**head, "config": trace.config, "steps": steps or [{"cancel": {}}]})
+        parse_text(text, "generated.yaml")
+    not_played = {"new_session"}
     assert {next(iter(json.loads(s))) for s in stimuli} == set(STIMULI) - not_played - ORCA_ONLY_STIMULI
 
 

@@ -134,9 +134,7 @@ def test_cancel_during_a_tool(driver: ConnectedDriver) -> None:
 
 def test_cancel_during_the_stream_marks_the_response_as_cut_off(driver: ConnectedDriver) -> None:
     play = Play(driver, TWO_TOOLS).do({"start": "hi"}, {"provider": {"delta": "par"}})
-    play.do(
-        {"provider": {"call_delta": {"index": 0, "id": "A", "name": "t", "arguments": "{}"}}}, {"cancel": {}}
-    )
+    play.do({"provider": {"call_delta": {"index": 0, "id": "A", "name": "t", "arguments": "{}"}}}, {"cancel": {}})
     assert [told["upcall"] for told in play.all("Abandoned")] == ["ModelCall"]
     assert play.facts["history"] == [{"user": "hi"}, {"aborted": {"text": "par", "calls": ["A"]}}]
     assert not play.all("ToolExecute")
@@ -168,9 +166,7 @@ def test_unexpected_exception_of_a_tool_ends_the_run_and_its_sibling(driver: Con
 
 
 def test_tool_that_ignores_the_cancel_holds_the_run(driver: ConnectedDriver) -> None:
-    play = Play(driver, {"tools": {"t": {"on_cancel": "ignore"}}}).do(
-        {"start": "hi"}, calls("A"), {"cancel": {}}
-    )
+    play = Play(driver, {"tools": {"t": {"on_cancel": "ignore"}}}).do({"start": "hi"}, calls("A"), {"cancel": {}})
     assert play.all("Abandoned")[0]["how"] == "token" and play.waiting == ["tool:A"] and play.facts["busy"]
     play.do({"tool": {"id": "A", "return": "late"}}, {"outcome": {}})
     assert play.reply("outcome1") == {"error": "Cancelled"}
@@ -239,9 +235,7 @@ def test_step_limit_is_an_error_with_a_whole_history(driver: ConnectedDriver) ->
 
 def test_provider_failure_is_not_retried(driver: ConnectedDriver) -> None:
     play = Play(driver, {}).do({"start": "hi"}, {"provider": {"delta": "par"}})
-    play.do(
-        {"provider": {"fail": {"kind": "Unavailable", "retryable": True}}}, {"advance": "5m"}, {"outcome": {}}
-    )
+    play.do({"provider": {"fail": {"kind": "Unavailable", "retryable": True}}}, {"advance": "5m"}, {"outcome": {}})
     error = play.reply("outcome1")
     assert (error["error"], error["kind"]) == ("Provider", "Unavailable")
     assert len(play.all("ModelCall")) == 1 and play.seen[-1]["at_ms"] == 300_000
@@ -327,3 +321,50 @@ def test_missing_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     with pytest.raises(UsageError, match=r"rho-core\[pydantic-ai\]"):
         factory()
+
+
+def test_the_shorthand_is_taken_item_by_item(driver: ConnectedDriver) -> None:
+    play = Play(driver, TWO_TOOLS).do({"start": "hi"})
+    play.do({"provider": {"reasoning": "hm", "text": ["he", "llo"], "calls": [{"id": "A", "tool": "t"}]}})
+    assert [taken["item"] for taken in play.all("Taken")] == [
+        {"reasoning": "hm"},
+        {"delta": "he"},
+        {"delta": "llo"},
+        {"call_delta": {"index": 0, "id": "A", "name": "t", "arguments": "{}"}},
+        {"return": {"text": "hello", "calls": [{"id": "A", "tool": "t"}]}},
+    ]
+    assert play.waiting == ["tool:A"]
+
+
+def test_a_return_brings_the_calls_that_were_not_streamed(driver: ConnectedDriver) -> None:
+    play = Play(driver, TWO_TOOLS).do({"start": "hi"})
+    play.do({"provider": {"delta": "ok"}})
+    play.do(
+        {"provider": {"return": {"text": "ok, both", "calls": [{"id": "A", "tool": "t"}, {"id": "B", "tool": "u"}]}}}
+    )
+    assert sorted(play.waiting) == ["tool:A", "tool:B"]
+    assert "".join(delta["text"] for delta in play.all("AssistantTextDelta")) == "ok, both"
+
+
+def test_the_end_of_a_world_adds_nothing_to_its_last_answer(driver: ConnectedDriver) -> None:
+    play = Play(driver, {}).do({"start": "hi"}, {"outcome": {}})
+    seen = list(play.answer["observations"])
+    assert driver.open({}) is None
+    assert play.answer["observations"] == seen == []
+
+
+def test_a_second_run_of_a_session_does_not_end_the_first() -> None:
+    from rho_conformance.generate.script import Script, play
+    from rho_conformance.judge.exhibit import examine_trace
+
+    steps: list[Json] = [
+        {"start": "one"},
+        {"start": "two"},
+        {"drop": {"run": "r2"}},
+        {"provider": {"text": "done", "run": "r1"}},
+    ]
+    trace = play(factory, Script({}, tuple((step,) for step in steps), "common"))
+    exhibit = examine_trace("two runs", trace)
+    # The first waits on while the second is let go: that is no work of the run that was dropped.
+    assert "CP13" not in exhibit.broken and "CP12" not in exhibit.broken
+    assert exhibit.findings["CP13"].opportunities == 1

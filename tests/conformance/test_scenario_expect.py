@@ -150,7 +150,7 @@ FAILS = [
         'events: ["...", {AssistantTextDelta: {text: do}}, {AssistantTextDelta: {text: ne}}, "..."]',
         "element 2",
     ),
-    ('events: ["...", Completed, EventsClosed]', "element 3"),
+    ('events: ["...", Completed, Failed]', "element 3"),
     ("order: [[Completed, ToolStarted]]", "ToolStarted was not seen after Completed; it occurs at step 2"),
     ("order: [[{ModelCall: {n: 2}}, ToolExecute]]", "it occurs at step 2"),
     ("order: [[ToolFinished, ToolExecute]]", "it occurs at step 2"),

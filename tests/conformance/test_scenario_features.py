@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from rho_conformance.scenario import parse_text
+from rho_conformance.scenario import Scenario, parse_text
 from rho_conformance.scenario.features import features, not_yet
 
 HEAD = "id: T/x\nrules: []\nprofile: rho\n"
 
 
+def parsed(text: str) -> Scenario:
+    return parse_text(HEAD + text + ("" if "expect:" in text else "\nexpect: {}"))[0]
+
+
 def asked(text: str) -> set[str]:
-    return set(features(parse_text(HEAD + text)[0]))
+    return set(features(parsed(text)))
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
         ("steps: [start: hi, cancel: {}, read: 1]", {"start", "cancel", "read"}),
-        ("steps: [provider: [{delta: a}, {fail: {kind: X}}]]", {"provider.delta", "provider.fail"}),
+        ("steps: [provider: [{delta: a}, {fail: {kind: Other}}]]", {"provider.delta", "provider.fail"}),
         ("steps: [provider: {text: a, usage: {}}]", {"provider.delta", "provider.usage", "provider.return"}),
         (
             "steps: [provider: {calls: [{id: A, tool: t, async: true}]}]",
@@ -90,4 +94,4 @@ def test_features(text: str, wanted: set[str]) -> None:
     ],
 )
 def test_what_belongs_to_orca_is_not_built_yet(text: str, wanted: list[str]) -> None:
-    assert not_yet(parse_text(HEAD + text)[0]) == wanted
+    assert not_yet(parsed(text)) == wanted

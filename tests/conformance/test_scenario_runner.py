@@ -101,7 +101,8 @@ expect: {outcome: {ok: {text: fine}}, events: [Started, AssistantTextDelta, Comp
 
 
 def scenario(text: str = TEXT) -> Scenario:
-    (parsed,) = parse_text(text if text.lstrip().startswith("id:") else f"id: T/x\nrules: []\nprofile: rho\n{text}")
+    whole = text if text.lstrip().startswith("id:") else f"id: T/x\nrules: []\nprofile: rho\n{text}"
+    (parsed,) = parse_text(whole if "expect:" in whole else f"{whole}\nexpect: {{}}")
     return parsed
 
 

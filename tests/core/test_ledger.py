@@ -91,7 +91,8 @@ def test_every_call_in_the_view_is_answered_exactly_once(history: History, pendi
     view = model_view(history, pending)
     waiting: set[str] = set()
     for message in view:
-        assert not isinstance(message, AbortedAssistant)
+        if isinstance(message, AbortedAssistant):
+            assert not calls_of(message.content) and not message.tool_calls and message.usage.is_empty()
         if isinstance(message, Assistant):
             ids = {c.id for c in calls_of(message.content)}
             assert not ids & waiting
@@ -106,7 +107,7 @@ def said_by(message: Message) -> tuple[Message, ...]:
     """What the view keeps of a message, results apart."""
     if isinstance(message, AbortedAssistant):
         prose = tuple(b for b in message.content if isinstance(b, Text))
-        return (Assistant(prose),) if prose else ()
+        return (AbortedAssistant(prose),) if prose else ()
     return () if isinstance(message, ToolResult) else (message,)
 
 
@@ -131,9 +132,10 @@ def test_calls_of_an_aborted_message_are_stripped_and_its_prose_stays() -> None:
     aborted = AbortedAssistant((Text("half"), CALL_A), "thought", context, (PartialCall("A", "read", "{"),), Usage(1))
     assert model_view((user("x"), aborted)) == (
         user("x"),
-        Assistant((Text("half"),), None, "thought", context),
+        AbortedAssistant((Text("half"),), "thought", context),
     )
-    assert model_view((user("x"), AbortedAssistant((CALL_A,), "thought"))) == (user("x"),)
+    for wordless in ((CALL_A,), (Text(""), CALL_A), ()):
+        assert model_view((user("x"), AbortedAssistant(wordless, "thought"))) == (user("x"),)
 
 
 def test_stand_ins_stand_right_after_their_message_in_call_order() -> None:
@@ -144,6 +146,36 @@ def test_stand_ins_stand_right_after_their_message_in_call_order() -> None:
         ToolResult("B", True, PENDING),
         user("x"),
     )
+
+
+CALL_C = ToolCall("C", "read", "{}")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("a", "aBC"),
+        ("b", "AbC"),
+        ("c", "ABc"),
+        ("ca", "Bca"),
+        ("bc", "Abc"),
+        ("cba", "cba"),
+        ("", "ABC"),
+    ],
+)
+def test_stand_ins_keep_model_order_among_the_results_beside_them(given: str, shown: str) -> None:
+    said, end = Assistant((CALL_A, CALL_B, CALL_C)), user("x")
+    view = model_view((said, *(ToolResult(i.upper(), True, "done") for i in given), end))
+    assert view[0] == said and view[-1] == end
+    results = [m for m in view if isinstance(m, ToolResult)]
+    assert [m.id.lower() if m.ok else m.id for m in results] == list(shown)
+    assert all(m.ok or m.content == INTERRUPTED for m in results)
+
+
+def test_results_of_earlier_calls_do_not_move_stand_ins() -> None:
+    job, said, late = Assistant((CALL_A,)), Assistant((CALL_B, CALL_C)), ToolResult("A", True, "late")
+    view = model_view((job, user("x"), said, late, ToolResult("C", True, "c"), user("y")), frozenset({"B"}))
+    assert [m.id for m in view if isinstance(m, ToolResult)] == ["A", "B", "C"]
 
 
 def test_a_late_result_of_a_detached_call_stays_where_it_is() -> None:
@@ -159,4 +191,4 @@ def test_an_id_used_again_is_another_call() -> None:
 def test_a_result_that_answers_nothing_is_left_out() -> None:
     said, result = Assistant((CALL_A,)), ToolResult("A", True, "first")
     assert model_view((result, said, result, result)) == (said, result)
-    assert model_view((AbortedAssistant((Text("x"), CALL_A)), result)) == (Assistant((Text("x"),)),)
+    assert model_view((AbortedAssistant((Text("x"), CALL_A)), result)) == (AbortedAssistant((Text("x"),)),)

@@ -16,7 +16,7 @@ def call(call_id: str) -> Assistant:
 
 
 SEGMENTS = st.lists(
-    st.sampled_from(["said", "answered", "aborted", "pending"]),
+    st.sampled_from(["said", "answered", "half answered", "aborted", "pending"]),
     min_size=1,
     max_size=12,
 )
@@ -26,6 +26,9 @@ def segment(kind: str, number: int) -> tuple[Message, ...]:
     call_id = f"c{number}"
     if kind == "answered":
         return (call(call_id), ToolResult(call_id, True, "done"))
+    if kind == "half answered":  # as a host may have restored it
+        calls = (ToolCall(call_id, "t", "{}"), ToolCall(f"{call_id}'", "t", "{}"))
+        return (Assistant(calls), ToolResult(call_id, True, "done"), user("and then?"))
     if kind == "aborted":
         return (AbortedAssistant((Text("half"), ToolCall(call_id, "t", "{}"))),)
     if kind == "pending":

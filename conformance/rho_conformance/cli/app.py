@@ -10,9 +10,8 @@ import typer
 
 import rho_core
 from rho_conformance.cli import check, conform, explore, mutants, rules, scenario, small
-from rho_conformance.cli.common import FAULT, OK, USAGE
+from rho_conformance.cli.common import FAULT, OK, USAGE, printable
 from rho_conformance.errors import DriverError, UsageError
-from rho_conformance.scenario import ScenarioFileError
 
 app = typer.Typer(
     name="rho-core",
@@ -51,10 +50,11 @@ def _plug_in() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and give its exit status: 0, 1, 2, 3 or 4 (design §7)."""
-    _plug_in()
+    printable()
     try:
+        _plug_in()
         status = app(args=arguments, standalone_mode=False)
-    except (UsageError, ScenarioFileError) as fault:
+    except UsageError as fault:
         return _say(str(fault), USAGE)
     except _BadCall as fault:
         return _say(_explained(fault), USAGE)
@@ -64,7 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _say("interrupted", FAULT)
     except DriverError as fault:
         return _say(f"the driver is off the protocol: {fault}", FAULT)
-    except Exception:
+    except BaseException:
+        # Also what a target throws past every `except Exception`, as sys.exit does: 1 would read as a verdict.
         traceback.print_exc()
         return FAULT
     return status if isinstance(status, int) else OK
@@ -77,5 +78,6 @@ def _explained(fault: Exception) -> str:
 
 
 def _say(text: str, status: int) -> int:
-    print(f"rho-core: {text}", file=sys.stderr)
+    for line in text.splitlines() or [""]:
+        print(f"rho-core: {line}", file=sys.stderr)
     return status

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -29,9 +32,22 @@ out = Console(soft_wrap=False)
 err = Console(stderr=True)
 
 
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: JSON can escape it, but no encoding can write it."""
+
+
 def print_json(value: Any) -> None:
     """One JSON document, and nothing else, on stdout."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    text = json.dumps(value, ensure_ascii=plain, indent=1)
+    typer.echo(_HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text))
+
+
+def printable() -> None:
+    """Let every text be printed: what the terminal's encoding cannot write is escaped, not a fault."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class Bar:

@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def mutants(
     rule: Annotated[str | None, typer.Option(help="only the mutants that this rule must kill")] = None,
+    full: Annotated[bool, typer.Option("--full", help="every item, every rule: much longer")] = False,
     workers: Annotated[int, typer.Option(min=1, help="processes")] = 2,
     format: FormatOption = Format.text,
 ) -> int:
@@ -27,7 +28,7 @@ def mutants(
     if rule is not None and rule not in own_mutants():
         raise UsageError(f"no mutant is meant for {rule!r}; see: rho-core rules {rule}")
     with progress_bar() as bar:
-        matrix = kill_matrix(None if rule is None else [rule], bar, workers)
+        matrix = kill_matrix(None if rule is None else [rule], bar, workers, full)
     if format is Format.json:
         print_json(matrix.to_json())
     else:

@@ -23,7 +23,13 @@ from rho_conformance.cli.common import (
 )
 from rho_conformance.errors import UsageError
 from rho_conformance.report.terminal import STYLE
-from rho_conformance.scenario import ScenarioResult, load_scenarios, run_scenario
+from rho_conformance.scenario import (
+    ScenarioFilesError,
+    ScenarioResult,
+    files_in,
+    read_scenarios,
+    run_scenario,
+)
 from rho_conformance.targets import resolve
 from rho_spec.catalogue import load
 
@@ -43,7 +49,13 @@ def scenario(
     if missing:
         raise UsageError(f"no such file or folder: {', '.join(missing)}")
     factory = resolve(target)
-    found = load_scenarios(paths, known_rules={r.id for r in load()})
+    found, faults = read_scenarios(paths, known_rules={r.id for r in load()})
+    if faults:
+        if format is Format.json:
+            print_json({"errors": [{"file": f.path, "line": f.line, "message": f.message} for f in faults]})
+        raise ScenarioFilesError(faults)
+    for empty in [path for path in paths if not files_in(path)]:
+        err.print(f"{empty}: no scenario file (.yaml, .yml) in this folder", highlight=False, soft_wrap=True)
     for warning in dict.fromkeys(w for one in found for w in one.warnings):
         err.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     results: list[ScenarioResult] = []
@@ -62,7 +74,11 @@ def scenario(
 
 
 def _show(results: list[ScenarioResult], passed: int, failed: int) -> None:
-    table = Table("scenario", "verdict", "detail")
+    # Left to itself, the table would give long ids as much room as the details, which people read.
+    table = Table(expand=any(r.detail for r in results))
+    table.add_column("scenario", overflow="fold", ratio=1)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("detail", overflow="fold", ratio=2)
     for r in results:
         table.add_row(Text(r.id), Text(r.verdict, style=STYLE.get(r.verdict, "")), Text(r.detail))
     out.print(table)

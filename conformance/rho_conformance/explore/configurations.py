@@ -56,6 +56,34 @@ RUNS: tuple[Configuration, ...] = (
         (TEXT, FAIL, NOTHING),
         stream=STREAM_KINDS,
     ),
+    Configuration(
+        "recorder",
+        _policy(recorder=True),
+        Allowance(1, 1, 1, deltas=1),
+        (TEXT, NOTHING, FAIL, PERMANENT, SYNC),
+        stream=("text", "physical"),
+    ),
+    Configuration(
+        "recorder beside jobs",
+        _policy(recorder=True),
+        Allowance(1, 1, progress=1, panics=1),
+        (TEXT, ASYNC, FAIL),
+        asks=(("A", "q1"),),
+    ),
+    Configuration(
+        "recorder, then a boundary",
+        _policy(recorder=True, boundary=True, compaction=Compaction(messages=3)),
+        Allowance(1, 1, steers=1),
+        (TEXT, ASYNC),
+        compactions=(SUMMARY,),
+        replies=(inp.BoundaryReplied(None), inp.BoundaryReplied("note")),
+    ),
+    Configuration(
+        "recorder and delivered steering",
+        _policy(recorder=True, steerable=True),
+        Allowance(1, steers=1, retracts=1, claims=1),
+        (TEXT, FAIL, NOTHING),
+    ),
     Configuration("steering", ONE, Allowance(1, 1, steers=2, retracts=2), (TEXT, SYNC)),
     Configuration(
         "delivered steering", _policy(steerable=True), Allowance(1, steers=2, retracts=1, claims=2), (TEXT, FAIL)
@@ -173,7 +201,7 @@ RUNS: tuple[Configuration, ...] = (
         _policy(compaction=Compaction(messages=1, cooperative=True)),
         Allowance(1, 1, 1, panics=1),
         (TEXT, ASYNC),
-        compactions=(SUMMARY, inp.CompactorFailed(Error(ErrorName.TOOL, "no"))),
+        compactions=(SUMMARY, inp.CompactorReturned(()), inp.CompactorFailed(Error(ErrorName.TOOL, "no"))),
     ),
     Configuration(
         "host call", ONE, Allowance(1, 1, 1, steers=1, progress=1), (TEXT,), begin=inp.Begin((), call("B", "tool"))
@@ -188,6 +216,22 @@ RUNS: tuple[Configuration, ...] = (
         compactions=(SUMMARY,),
         replies=(inp.BoundaryReplied("note"), inp.BoundaryReplied(None)),
         revision=2**64 - 2,
+    ),
+    Configuration(
+        "last revision, cooperative compactor",
+        _policy(compaction=Compaction(messages=1, cooperative=True)),
+        CALM,
+        (TEXT,),
+        compactions=(SUMMARY,),
+        revision=2**64 - 2,
+    ),
+    Configuration(
+        "no revision, cooperative compactor",
+        _policy(compaction=Compaction(messages=1, cooperative=True)),
+        CALM,
+        (TEXT,),
+        compactions=(SUMMARY,),
+        revision=2**64 - 1,
     ),
 )
 

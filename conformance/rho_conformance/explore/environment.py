@@ -215,6 +215,10 @@ def _boundary(config: Configuration, world: World, work: Work, ready: bool) -> I
         yield i, True, world
 
 
+def _recorder(config: Configuration, world: World, work: Work, ready: bool) -> Iterator[Move]:
+    yield inp.UsageRecorded(), True, world
+
+
 ANSWERING: dict[str | int, Callable[[Configuration, World, Work, bool], Iterator[Move]]] = {
     "model": _model,
     "prepare": _prepare,
@@ -223,6 +227,7 @@ ANSWERING: dict[str | int, Callable[[Configuration, World, Work, bool], Iterator
     "timer": _timer,
     "compactor": _compactor,
     "boundary": _boundary,
+    "recorder": _recorder,
 }
 
 # --- what the core's effects do to the world -------------------------------------------------------------------

@@ -54,7 +54,8 @@ class Ghost:
 
     `ending`: why nothing new may begin (empty while it may). `abnormal`: why the run may end without a commit.
     `over`: this very step commits the end. `owed`: events that must be delivered next, in order. `commits`: of
-    compactions and boundary inputs.
+    compactions and boundary inputs. `records`: (number, outcome, kind) that the recorder must be given, in order.
+    `said`: responses that were announced as completed since the last compaction.
     """
 
     started: bool = False
@@ -80,9 +81,11 @@ class Ghost:
     owed: tuple[Any, ...] = ()
     marks: tuple[str, ...] = ()
     physical: int = 0
+    records: tuple[tuple[int, str, str | None], ...] = ()
     tokens: int = 0
     spent: int = 0
     answer: str = ""
+    said: int = 0
     # calls and questions
     calls: tuple[Call, ...] = ()
     asks: tuple[tuple[str, str, str], ...] = ()

@@ -9,6 +9,7 @@ from rho_core.errors import ErrorName
 
 from .ghost import Ghost, Steer
 from .ghost_turn import is_open, pay
+from .ghost_usage import judged, recording
 
 WAITING = ("staged", "claimed", "delivered")
 
@@ -66,7 +67,7 @@ def delivered(g: Ghost, i: inp.SteerDelivered) -> None:
 
 def released(g: Ghost, i: inp.SteerReleased) -> None:
     steer = g.steer(i.steering_id)
-    current = g.turn in ("open", "returned") and (i.step, i.attempt) == (g.step, g.attempt)
+    current = (g.turn in ("open", "returned") or recording(g)) and (i.step, i.attempt) == (g.step, g.attempt)
     if steer is not None and steer.stage == "claimed" and current and not g.ending:
         g.move(steer, "staged")
 
@@ -95,15 +96,16 @@ def call_compactor(g: Ghost, e: out.CallCompactor) -> None:
 
 
 def compactor_returned(g: Ghost, i: inp.CompactorReturned) -> None:
-    """A replacement is committed at once, unless the run was cancelled meanwhile."""
-    if ("compactor",) not in g.open or g.ending:
+    """A replacement is committed at once, even when the run was cancelled meanwhile (rho.md 3.4)."""
+    if ("compactor",) not in g.open:
         return
     if not i.messages:
-        g.compactor = ErrorName.INVALID_HOST_RESPONSE
+        g.compactor = g.compactor if g.ending else ErrorName.INVALID_HOST_RESPONSE
     elif _exhausted(g):
         g.abnormal = "exhausted"
     else:
         g.commits, g.compaction, g.compacted, g.applied = g.commits + 1, "owed", True, ()
+        g.said = 0
         g.inputs = g.inputs[-1:] if g.collector == "taken" else ()  # a fresh input is left alone (RHO-BND-3)
 
 
@@ -132,6 +134,7 @@ def compacted(g: Ghost, e: ev.CompactionCompleted) -> None:
 
 def ask_boundary(g: Ghost, e: out.AskBoundary) -> None:
     g.need(between(g) and not g.pending, "RHO-BND-2", "the collector is asked inside a step or beside a detached call")
+    judged(g, "the boundary request")
     g.need(g.policy.boundary, "RHO-BND-1", "the collector is asked and none is installed")
     g.need(not g.ending, "RHO-CAN-7", "the collector is asked after the end was decided")
     kind = "before" if e.boundary == "before_provider" else "after"

@@ -11,6 +11,7 @@ from rho_core.errors import Error, ErrorName
 
 from .ghost import Ghost, Moment
 from .ghost_history import check_history
+from .ghost_usage import JUDGEMENT, all_written, judged, recording
 
 LAST = (ev.Completed, ev.Cancelled, ev.Failed)
 AFTER_CANCEL = (ev.ToolFinished, ev.CompactionCompleted, ev.BoundaryInputApplied, ev.ProviderDiagnostic, *LAST)
@@ -34,6 +35,8 @@ def delivered(g: Ghost, e: Any) -> None:
     g.need(not g.closed and not g.reported, "RHO-ORD-12", f"{e.kind} after the outcome")
     g.need(g.reader, "RHO-PERS-1", f"{e.kind} without a reader")
     g.need(not g.ending or kind in AFTER_CANCEL, "RHO-CAN-7", f"{e.kind} after the end was decided")
+    if kind in JUDGEMENT:
+        judged(g, e.kind)
     if g.compaction == "owed":
         g.need(kind is ev.CompactionCompleted, "RHO-ORD-11c", f"{e.kind} before CompactionCompleted")
     if g.owed and isinstance(g.owed[0], ev.BoundaryInputApplied):
@@ -58,6 +61,8 @@ def cancel_accepted(g: Ghost, m: Moment) -> None:
     undecided = _undecided(g)
     g.need(tokens == undecided, "RHO-CAN-2", f"a cancel sends {tokens} signals, the end is {g.ending or 'open'}")
     if undecided:
+        if g.turn == "failed" and recording(g):
+            g.turn = "stopped"  # no reset has abandoned it yet: what it had shown stays (rho.md 3.5)
         g.cancelled, g.ending = True, "cancel"
         g.owed = tuple(e for e in g.owed if isinstance(e, ev.BoundaryInputApplied))
 
@@ -85,6 +90,7 @@ def decided(g: Ghost, m: Moment) -> None:
     now = m.after.core.ledger.revision
     if now == revision(g) + 1 and not g.ending.startswith("commit"):
         g.ending = "commit" if not g.cancelled else "commit cancel"
+        judged(g, "the commit")
     elif m.sent(out.CancelJob) and not g.ending:
         g.ending = "stop"
     want = revision(g) + g.ending.startswith("commit")
@@ -239,6 +245,7 @@ def settled(g: Ghost, m: Moment) -> None:
     abrupt = isinstance(end, out.RunFailed) and end.error.name in (ErrorName.INTERRUPTED, ErrorName.PERSISTENCE)
     if end is not None and not abrupt:
         g.need(g.ending.startswith("commit"), "RHO-CAN-8", "a cooperative end without a commit")
+    all_written(g)
     check_history(g, m)
 
 

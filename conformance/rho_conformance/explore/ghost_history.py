@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rho_core import effects as out
-from rho_core import inputs as inp
 from rho_core.messages import (
     INTERRUPTED,
     AbortedAssistant,
@@ -28,6 +27,8 @@ def check_history(g: Ghost, m: Moment) -> None:
     _calls_answered(g, history)
     _words(g, history)
     _aborted(g, m, history)
+    said = sum(isinstance(x, Assistant) and x.provenance is not None for x in history)
+    g.need(said == g.said, "RHO-CAN-8", f"the history has {said} responses, announced were {g.said}")
 
 
 def _calls_answered(g: Ghost, history: History) -> None:
@@ -91,25 +92,6 @@ def _aborted(g: Ghost, m: Moment, history: History) -> None:
     if found and want:
         text = "".join(b.text for b in found[0].content if isinstance(b, Text))
         g.need(text == g.captured, "RHO-CAN-9", f"the aborted message says {text!r}, shown was {g.captured!r}")
-
-
-def records(g: Ghost, m: Moment) -> None:
-    """One record for each physical request, when it ends (RHO-RET-11)."""
-    found = m.sent(out.RecordUsage)
-    for e in found:
-        g.need((e.step, e.attempt) == (g.step, g.physical), "RHO-RET-11", f"a record for request {e.step}/{e.attempt}")
-    if not g.policy.recorder:
-        g.need(not found, "RHO-RET-11", "a record and nobody asked")
-        return
-    ended = isinstance(m.input, (inp.ModelReturned, inp.ModelFailed, inp.PhysicalAttemptFailed))
-    current = ended and g.turn == "open" and (m.input.step, m.input.attempt) == (g.step, g.attempt)
-    stopped = isinstance(m.input, inp.Cancel) and bool(m.sent(out.AbortModel))
-    if current or stopped:
-        g.need(len(found) == 1, "RHO-RET-11", f"{len(found)} records of one request")
-        if isinstance(m.input, inp.PhysicalAttemptFailed):
-            g.physical += 1
-    else:
-        g.need(not found, "RHO-RET-11", f"{len(found)} records, and no request ended")
 
 
 def unapplied(g: Ghost, e: out.ReportOutcome) -> None:

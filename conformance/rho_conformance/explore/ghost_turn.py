@@ -9,6 +9,7 @@ from rho_core import events as ev
 from rho_core import inputs as inp
 from rho_core.messages import AbortedAssistant, Assistant, Text, ToolCall, ToolResult
 
+from . import ghost_usage as usage_of
 from .ghost import Call, Ghost
 
 
@@ -55,7 +56,9 @@ def _first_request(g: Ghost, e: out.CallModel) -> None:
     """Every call in it is answered once; no aborted call is in it; it is short enough for the compaction policy."""
     open_calls: list[str] = []
     for message in e.messages:
-        g.need(type(message) is not AbortedAssistant, "RHO-CAN-9", "an aborted message is sent to the model")
+        if isinstance(message, AbortedAssistant):
+            alone = not message.tool_calls and all(isinstance(b, Text) for b in message.content)
+            g.need(alone, "RHO-CAN-9", "calls of an aborted message are sent to the model")
         if isinstance(message, Assistant):
             open_calls += [b.id for b in message.content if isinstance(b, ToolCall)]
         elif isinstance(message, ToolResult):
@@ -99,6 +102,7 @@ def stream(g: Ghost, i: Any) -> None:
     if isinstance(i, inp.UsageReported):
         g.tokens += i.usage.output_tokens or 0
     if isinstance(i, inp.PhysicalAttemptFailed):
+        usage_of.physical(g, i)
         g.tokens = 0
     if not g.cancelled and type(i) in SHOWN:
         g.owed = (*g.owed, SHOWN[type(i)](i))
@@ -129,13 +133,18 @@ def usage(g: Ghost, e: ev.UsageUpdated) -> None:
 def returned(g: Ghost, i: inp.ModelReturned) -> None:
     if is_open(g, i):
         g.turn, g.content = "stopped" if g.cancelled else "returned", i.content
+        fits = "InvalidResponse" if is_malformed(g) else "Completed"
+        usage_of.due(g, "Cancelled" if g.cancelled else fits)
 
 
 def failed(g: Ghost, i: inp.ModelFailed) -> None:
     if is_open(g, i):
         g.turn, g.error = "stopped" if g.cancelled else "failed", i.error
         g.failed += 1
-        if not g.cancelled:
+        if g.cancelled:
+            usage_of.due(g, "Cancelled")
+        else:
+            usage_of.due(g, "Failed", i.error.error_kind)
             restage(g)
 
 
@@ -161,7 +170,7 @@ def completed(g: Ghost, e: ev.ModelCallCompleted) -> None:
         g.turn, g.malformed, g.error = "bad", g.malformed + 1, None
         restage(g)
         return
-    g.turn, g.spent = "boundary", g.spent + g.tokens
+    g.turn, g.spent, g.said = "boundary", g.spent + g.tokens, g.said + 1
     g.answer = "".join(b.text for b in g.content if isinstance(b, Text))
     declared = {t.name for t in g.policy.tools if t.asynchronous}
     calls = tuple(b for b in g.content if isinstance(b, ToolCall))

@@ -146,7 +146,7 @@ def _commands(world: World, session: Session) -> Iterator[Edge]:
         yield Edge(compact, False, world._replace(compacts=world.compacts - 1, issued=number))
     if world.cancels:
         yield Edge(inp.Cancel("cancel"), False, world._replace(cancels=world.cancels - 1))
-    if world.drops and session.run_id:
+    if world.drops and (session.run_id or any(work[0] == "compactor" for work, _ in world.open)):
         yield Edge(inp.Drop(), False, world._replace(drops=world.drops - 1))
     if world.shutdowns:
         yield Edge(inp.Shutdown("shutdown"), False, world._replace(shutdowns=world.shutdowns - 1))

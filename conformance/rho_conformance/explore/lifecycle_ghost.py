@@ -12,6 +12,7 @@ from rho_core import effects as out
 from rho_core import events as ev
 from rho_core import inputs as inp
 from rho_core.errors import ErrorName
+from rho_core.session import session_state
 
 from .work import Issue
 
@@ -60,6 +61,7 @@ def judge(before: Node, after: Node, i: Any, effects: tuple[Any, ...], issues: l
         elif isinstance(e, out.CallModel) and life.shut and not before.world.queue:
             issues.append(("RHO-SHUT-3", "a request after the shutdown reached everyone"))
     _answers(life, before, i, effects, issues)
+    _by_hand(life, before, after, i, effects, issues)
     if isinstance(i, inp.Released):
         life = life._replace(registered=tuple(o for o in life.registered if o != i.operation))
     if isinstance(i, inp.Shutdown):
@@ -70,6 +72,22 @@ def judge(before: Node, after: Node, i: Any, effects: tuple[Any, ...], issues: l
     if isinstance(i, inp.Refused):
         life = life._replace(active="", shows="Idle")
     return life._replace(pending="") if life.pending in replied else life
+
+
+def _by_hand(life: Life, before: Node, after: Node, i: Any, effects: tuple[Any, ...], issues: list[Issue]) -> None:
+    """A manual compaction is told of a cancel and never cut off by it: its answer decides (RHO-CAN-5)."""
+    if not before.life.active.startswith("m") or not any(work[0] == "compactor" for work, _ in before.world.open):
+        return
+    cut = any(isinstance(e, out.AbortCompactor) for e in effects)
+    if cut != isinstance(i, inp.Drop):
+        issues.append(("RHO-CAN-5", f"{type(i).__name__} {'stops' if cut else 'does not stop'} a manual compaction"))
+    if isinstance(i, inp.CompactorReturned):
+        grown = after.session.ledger.revision > before.session.ledger.revision
+        if grown != bool(i.messages):
+            issues.append(("RHO-ORD-11b", f"a manual compaction gives {len(i.messages)} messages, installed: {grown}"))
+    state = session_state(after.session)
+    if life.active and state != ("Cancelling" if life.signalled else "Running"):
+        issues.append(("RHO-STATE-1", f"{state} while a manual compaction is under way"))
 
 
 def _admitted(life: Life, e: out.Admitted, issues: list[Issue]) -> Life:

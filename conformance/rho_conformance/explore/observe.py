@@ -13,9 +13,10 @@ from . import ghost_boundary as boundary
 from . import ghost_calls as calls
 from . import ghost_end as end
 from . import ghost_turn as turn
+from . import ghost_usage as usage
 from .ghost import Ghost, Moment
 from .ghost_commands import COMMANDS, judge_replies
-from .ghost_history import records, unapplied
+from .ghost_history import unapplied
 from .work import answer, effect, refused
 
 Hook = Callable[[Ghost, Any], None]
@@ -92,6 +93,7 @@ EFFECTS: dict[type, Hook] = {
     out.DeliverAnswer: calls.answered,
     out.CallCompactor: boundary.call_compactor,
     out.AskBoundary: boundary.ask_boundary,
+    out.RecordUsage: usage.recorded,
     out.CloseEvents: end.closed,
 }
 
@@ -101,7 +103,6 @@ def observe(g: Ghost, m: Moment) -> None:
     if refused(m.effects):
         return
     i = m.input
-    records(g, m)
     command = COMMANDS.get(type(i))
     expected = None if command is None else command(g, i, m)
     hook = INPUTS.get(type(i))
@@ -109,10 +110,12 @@ def observe(g: Ghost, m: Moment) -> None:
         hook(g, i)
     g.open = answer(g.open, i)
     end.cancel_accepted(g, m)
+    usage.cut_short(g, m)
     g.over = m.after.core.ledger.revision > end.revision(g)
     for e in m.effects:
         _effect(g, e, m)
-        g.open = effect(g.open, e, g.issues)
+        if not usage.forgotten(g, m, e):
+            g.open = effect(g.open, e, g.issues)
     judge_replies(g, m, expected)
     if isinstance(i, inp.Cancel):
         end.stopped_at_once(g)

@@ -54,6 +54,7 @@ LATE: dict[str | int, Callable[[Work], tuple[Any, ...]]] = {
     "timer": lambda w: (inp.TimerFired(str(w[1])),),
     "compactor": lambda w: (inp.CompactorReturned((user("late"),)), inp.CompactorFailed(OTHER)),
     "boundary": lambda w: (inp.BoundaryReplied("late"), inp.BoundaryGone()),
+    "recorder": lambda w: (inp.UsageRecorded(),),
 }
 
 
@@ -119,6 +120,7 @@ STRAYS: tuple[Any, ...] = (
 UNASKED: tuple[tuple[type, tuple[Any, ...]], ...] = (
     (rs.Compacting, (inp.CompactorReturned((user("x"),)), inp.CompactorFailed(OTHER), inp.CompactorPanicked())),
     (rs.Collecting, (inp.BoundaryReplied("x"), inp.BoundaryGone())),
+    (rs.Recording, (inp.UsageRecorded(),)),
 )
 ANSWERS = (out.NotReady, out.Reply, out.Rejected, out.ClaimAnswered)
 

@@ -24,7 +24,9 @@ BEGINS: dict[type, Callable[[Any], Work]] = {
     out.StartTimer: lambda e: ("timer", e.timer_id),
     out.CallCompactor: lambda e: ("compactor",),
     out.AskBoundary: lambda e: ("boundary",),
+    out.RecordUsage: lambda e: RECORDER,
 }
+RECORDER: Work = ("recorder",)
 TOOL = ("prepare", "authorize", "execute")
 ANSWERS: dict[type, Callable[[Any], tuple[Work, ...]]] = {
     inp.ModelReturned: lambda i: (("model", i.step, i.attempt),),
@@ -42,6 +44,7 @@ ANSWERS: dict[type, Callable[[Any], tuple[Work, ...]]] = {
     inp.CompactorPanicked: lambda i: (("compactor",),),
     inp.BoundaryReplied: lambda i: (("boundary",),) if i.input is None else (),
     inp.BoundaryGone: lambda i: (("boundary",),),
+    inp.UsageRecorded: lambda i: (RECORDER,),
 }
 STOPS: dict[type, Callable[[Any], tuple[Work, ...]]] = {
     out.AbortModel: lambda e: (("model", e.step, e.attempt),),
@@ -58,6 +61,7 @@ RULE: dict[str | int, str] = {
     "timer": "RHO-RET-2",
     "compactor": "RHO-ORD-11a",
     "boundary": "RHO-BND-2",
+    "recorder": "RHO-RET-11",
 }
 
 

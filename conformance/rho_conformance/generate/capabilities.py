@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from rho_conformance.driver import Hello, JsonMap
@@ -60,6 +61,8 @@ class Allowed:
     def config(self, config: JsonMap) -> JsonMap:
         """The configuration without the parts that may not be used; a tool that is left may lose options."""
         kept = {key: value for key, value in config.items() if self._fits({key: value})}
+        if not self._readable(config):
+            del kept["reader"]
         tools = {
             name: {key: value for key, value in (options or {}).items() if self._fits(_tool({key: value}))}
             for name, options in config.get("tools", {}).items()
@@ -67,6 +70,15 @@ class Allowed:
         if tools and self.feature("config.tools"):
             kept["tools"] = tools
         return kept
+
+    def script(self, config: JsonMap, steps: Iterable[Iterable[JsonMap]]) -> bool:
+        """Whether a fixed script may be played as it stands: a world with parts left out is another script."""
+        fits = self._readable(config) and self._fits(config)
+        return fits and all(self.stimulus(one) for step in steps for one in step)
+
+    def _readable(self, config: JsonMap) -> bool:
+        """No capability speaks of `reader`: only a target that can hold its reader has the choice."""
+        return config.get("reader") != "held" or (self.feature("hold_reader") and self.feature("read"))
 
     def _fits(self, config: JsonMap) -> bool:
         return all(map(self.feature, features(_scenario(config, ()))))

@@ -62,7 +62,7 @@ def configs(draw: st.DrawFn) -> JsonMap:
         "provider": st.sampled_from(PROVIDERS),
         "compaction": _sometimes(st.sampled_from(COMPACTIONS), 3),
         "boundary": _sometimes(st.just("gated"), 3),
-        "recorder": _sometimes(st.just("auto"), 2),
+        "recorder": _sometimes(st.sampled_from(("auto", "gated")), 2),
         "history": _sometimes(st.sampled_from(PASTS), 4),
         "revision": _sometimes(st.sampled_from((7, "max")), 6),
         "system": _sometimes(st.just("be brief"), 4),
@@ -72,6 +72,8 @@ def configs(draw: st.DrawFn) -> JsonMap:
         value = draw(values)
         if value:
             config[key] = value
+    if "sessions" in config and "recorder" in config:
+        config["recorder"] = "auto"  # a gated one can be answered in the first session alone
     if "revision" in config and "history" not in config:
         config["history"] = PASTS[0]
     return config

@@ -47,7 +47,8 @@ ALPHABET: dict[str, Letter] = {
     # the rest of the environment
     "compactor": Letter("environment", 3, "answer the open compaction with class b"),
     "boundary": Letter("environment", 3, "answer the open boundary request with class b"),
-    "environment_late": Letter("late", 1, "the compactor or the collector answers when nobody asks"),
+    "recorder": Letter("environment", 6, "the recorder is through with the open record: ok or not, as b says"),
+    "environment_late": Letter("late", 1, "the compactor, the collector or the recorder answers when nobody asks"),
     # the host, in a run
     "steer": Letter("steering", 4, "steer the newest run"),
     "retract": Letter("steering", 2, "retract the a-th steer"),

@@ -16,6 +16,7 @@ WIND_DOWN_STEPS = 60
 """At most so many steps lead a script to its end: a runtime that asks on and on is left as it is."""
 
 PLAINLY: tuple[Intent, ...] = (
+    Intent("recorder"),
     Intent("compactor"),
     Intent("boundary"),
     Intent("respond"),

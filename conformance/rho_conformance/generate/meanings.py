@@ -85,14 +85,23 @@ def _tool_late(ip: Interpreter, intent: Intent) -> Stimuli:
 
 
 def _environment_late(ip: Interpreter, intent: Intent) -> Stimuli:
-    """The compactor or the collector answers when nobody asks."""
-    kinds = {"Compact", "Collect"} - {upcall.kind for upcall in ip.sit.open}
+    """The compactor, the collector or the recorder answers when nobody asks."""
+    kinds = set(LATE) - {upcall.kind for upcall in ip.sit.open}
     upcall = _nth([u for u in ip.sit.over if u.kind in kinds and u.session == ip.sit.main], intent.a)
-    if upcall is None:
-        return []
-    return [
-        {"compactor": {"return": ["too late"]}} if upcall.kind == "Compact" else {"boundary": {"input": "too late"}}
-    ]
+    return [] if upcall is None else [LATE[upcall.kind]]
+
+
+LATE: dict[str, JsonMap] = {
+    "Compact": {"compactor": {"return": ["too late"]}},
+    "Collect": {"boundary": {"input": "too late"}},
+    "Record": {"recorder": "ok"},
+}
+
+
+def _recorder(ip: Interpreter, intent: Intent) -> Stimuli:
+    """A bare answer has no address: only the first session can be given one."""
+    found = [u for u in ip.sit.opened("Record") if u.session == ip.sit.main]
+    return [{"recorder": ("ok", "fail")[intent.b % 2]}] if found else []
 
 
 def _compactor(ip: Interpreter, intent: Intent) -> Stimuli:
@@ -221,6 +230,7 @@ HANDLERS: dict[str, Handler] = {
     "environment_late": _environment_late,
     "compactor": _compactor,
     "boundary": _boundary,
+    "recorder": _recorder,
     "steer": _run(_steer, _live_or_last),
     "retract": _run(_retract, _live_or_last),
     "respond": _respond,

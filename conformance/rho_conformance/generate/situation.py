@@ -132,6 +132,8 @@ class Situation:
                 self._end([u for u in self.opened("Compact") if u.session == session])
             case "boundary":
                 self._end([u for u in self.opened("Collect") if u.session == session])
+            case "recorder":
+                self._end([u for u in self.opened("Record") if u.session == self.main][-1:])
             case "advance":
                 self.now_ms += milliseconds(str(value))
             case "cancel" | "shutdown":
@@ -185,6 +187,8 @@ class Situation:
             self._tool(seen, session)
         elif seen.name in ("Compact", "Collect"):
             self._ask(seen)
+        elif seen.name == "Record" and self.config.get("recorder") == "gated":
+            self._ask(seen)  # with `auto` it is answered at once (format §2)
         elif seen.name == "CollectAck":
             self._end([u for u in self.opened("Collect") if u.session == session])
         elif seen.name == "Abandoned" and seen.fields.get("how") == "dropped":

@@ -49,15 +49,23 @@ SLOW = "slow"
 """The action of a sweep that is none: the whole script with a channel for one event."""
 
 
-def sweep(trace: Trace, limit: int = DEFAULT_LIMIT, actions: Sequence[str] = (*ACTIONS, SLOW)) -> Iterator[Script]:
+def sweep(
+    trace: Trace,
+    limit: int = DEFAULT_LIMIT,
+    actions: Sequence[str] = (*ACTIONS, SLOW),
+    allowed: Allowed | None = None,
+) -> Iterator[Script]:
     """At most `limit` scripts made of a recorded one, spread over its points when there are more.
 
     After the action come the answers that the recorded script gave from there on, as far as their upcalls had
-    opened: too late now, they provoke a runtime that still listens.
+    opened: too late now, they provoke a runtime that still listens. With `allowed`, only scripts that hold nothing
+    else.
     """
     script = Script.from_trace(trace)
     slow = [slowly(trace)] if SLOW in actions else []
     found = [*slow, *_cuts(script, trace, [name for name in actions if name != SLOW])]
+    if allowed is not None:
+        found = [one for one in found if allowed.script(one.config, one.steps)]
     for k in range(min(limit, len(found))):
         yield found[k * len(found) // limit if len(found) > limit else k]
 
@@ -113,10 +121,8 @@ def sweep_traces(
     *,
     bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Iterator[Trace]:
-    """Play what `sweep` makes, without what the target did not declare."""
+    """Play what `sweep` makes of a trace, but for what the target did not declare."""
     with connected(factory) as driver:
         allowed = Allowed(driver.hello(), trace.profile)
-    for number, script in enumerate(sweep(trace, limit, actions)):
-        kept = script.replace([s for s in step if allowed.stimulus(s)] for step in script.steps)
-        fitting = Script(allowed.config(kept.config), kept.steps, kept.profile)
-        yield play(factory, fitting, source=f"sweep {number} of {trace.source}", bounds=bounds)
+    for number, script in enumerate(sweep(trace, limit, actions, allowed)):
+        yield play(factory, script, source=f"sweep {number} of {trace.source}", bounds=bounds)

@@ -72,6 +72,7 @@ CLASSES: dict[str, dict[str, int]] = {
     "tool_late": {"return": 0, "progress": 1, "ask": 2, "panic": 3},
     "model_late": {"delta": 0, "text": 1, "fail": 2, "release": 3},
     "compactor": {"ok": 0, "same": 2, "fail": 3, "interrupted": 4, "panic": 6},
+    "recorder": {"ok": 0, "fail": 1},
     "boundary": {"none": 0, "input": 1, "gone": 3},
     "respond": {"yes": 0, "no": 1, "invalid": 2, "nothing": 3},
     "advance": {"due": 0, "before": 1, "past": 2, "second": 3, "long": 4},

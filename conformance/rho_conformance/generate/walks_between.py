@@ -129,6 +129,52 @@ TABLE: dict[str, tuple[JsonMap, str]] = {
         "start model_end:sync2 tool_end:ok steer tool_end:ok model_end:sync2 steer tool_end:1:fail steer tool_end:ok "
         "model_end:text",
     ),
+    "each record awaited": (
+        w.RECORDED,
+        "start model_item:usage model_item:physical model_item:usage model_item:physical model_end:retry recorder:ok "
+        "recorder:fail recorder:ok advance:due model_end:empty recorder:fail model_end:sync recorder:ok tool_end:ok "
+        "model_item:usage model_end:text recorder:ok",
+    ),
+    "cancelled while recording": (
+        w.RECORDED,
+        "start model_item:delta model_end:sync cancel environment_late start model_item:delta model_item:physical "
+        "model_end:retry cancel environment_late start model_end:empty cancel start model_item:physical "
+        "model_end:text cancel start model_item:delta model_end:permanent cancel",
+    ),
+    "commands while recording": (
+        w.RECORDED,
+        "start model_end:text steer retract steer recorder:ok model_end:empty steer recorder:ok model_end:sync "
+        "drop environment_late start model_end:sync shutdown",
+    ),
+    "the reader is lost while recording": (
+        w.RECORDED,
+        "start model_end:sync close_reader recorder:ok start model_end:retry close_reader recorder:ok start "
+        "model_end:text close_reader recorder:ok",
+    ),
+    "jobs while recording": (
+        w.RECORDED_JOBS,
+        "start model_end:async recorder:ok model_end:async recorder:ok model_end:text tool_item:progress "
+        "tool_item:ask tool_end:ok tool_end:panic recorder:ok model_end:async recorder:ok model_item:delta "
+        "model_end:retry tool_end:fail recorder:ok advance:due model_end:text recorder:ok",
+    ),
+    "released while recording": (
+        {**w.STEER, "recorder": "gated"},
+        "start steer model_item:claim model_end:text model_late:release recorder:ok model_end:text recorder:ok",
+    ),
+    "recorded before a boundary": (
+        {**w.BOUND, "recorder": "gated"},
+        "start boundary:none model_end:text recorder:ok boundary:input boundary:none model_end:text close_reader "
+        "recorder:ok",
+    ),
+    "cancelled beside a recorder that answers": (
+        {**w.COOP, "recorder": "gated"},
+        "start model_item:physical cancel model_item:physical model_end:text environment_late",
+    ),
+    "late compaction while the channel is full": (
+        {**w.KEEN, "compactor": "cooperative", "event_capacity": 1},
+        "hold start read cancel compactor:ok read_all",
+    ),
+    "compaction by hand and shutdown": (w.KEEN, "append compact shutdown compactor:ok environment_late snapshot"),
     "compaction at the last revision": (
         {**w.KEEN, "history": [{"user": "before"}], "revision": "max"},
         "start compactor:ok",

@@ -12,7 +12,7 @@ from pathlib import Path
 from rho_conformance.driver import DriverFactory, JsonMap
 from rho_conformance.errors import DriverError, UsageError
 from rho_conformance.generate.script import DEFAULT_BOUNDS, Bounds, Judge, Script, play, violated
-from rho_conformance.trace import Trace, read_trace, write_trace
+from rho_conformance.trace import Trace, completed, read_trace, write_trace
 
 KEY = "witness"
 
@@ -69,7 +69,7 @@ def read_witness(path: Path) -> Witness:
     seed = about.get("seed")
     if seed is not None and type(seed) is not int:
         raise UsageError(f"{path}:1: {KEY}.seed must be an integer, got {seed!r}")
-    return Witness(about["rule"], about["target"], str(about.get("message", "")), trace, seed)
+    return Witness(about["rule"], about["target"], str(about.get("message", "")), completed(trace), seed)
 
 
 def replay(

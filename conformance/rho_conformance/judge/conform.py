@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rho_conformance.driver import DriverFactory, JsonMap, connect
-from rho_conformance.errors import UsageError
+from rho_conformance.errors import DriverError, UsageError
+from rho_conformance.generate.capabilities import Allowed
 from rho_conformance.generate.script import Script
 from rho_conformance.generate.search import generate
 from rho_conformance.generate.sweep import sweep
 from rho_conformance.judge.coverage import Coverage, recording
-from rho_conformance.judge.exhibit import Exhibit, examine, examine_trace
+from rho_conformance.judge.exhibit import ERROR, Exhibit, examine, examine_trace
 from rho_conformance.judge.library import Item, library
 from rho_conformance.judge.liveness import own_mutants
 from rho_conformance.judge.profiles import profile_for
+from rho_conformance.judge.reach import Reach
 from rho_conformance.judge.tally import VERDICTS, Verdict, conformant, judge_rule
 from rho_conformance.targets import resolve
 from rho_conformance.trace import Trace
@@ -93,15 +95,18 @@ def conform(ask: Ask, progress: Progress | None = None) -> Report:
     begun = time.perf_counter()
     factory = resolve(ask.target)
     with connect(factory()) as driver:
-        hello = driver.hello().raw
+        greeting = driver.hello()
+    hello = greeting.raw
     profile = profile_for(list(hello["profiles"]), ask.profile)
     rules = _rules(profile, ask.rules)
     watched = recording() if hello["name"] == "core" else nullcontext(None)
-    exhibits, coverage = _evidence(ask, profile, factory, rules, watched, progress or _silent)
+    allowed = Allowed(greeting, profile)
+    exhibits, coverage = _evidence(ask, allowed, profile, factory, rules, watched, progress or _silent)
     own = own_mutants()
+    reach = Reach(exhibits, own) if hello["name"] != "core" else None
     verdicts: dict[str, Verdict] = {}
     for done, rule in enumerate(rules, 1):
-        verdicts[rule.id] = judge_rule(rule, profile, hello, exhibits, own)
+        verdicts[rule.id] = judge_rule(rule, profile, hello, exhibits, own, reach)
         (progress or _silent)("judging", done, len(rules))
     seconds = time.perf_counter() - begun
     played = {origin: sum(e.origin == origin for e in exhibits) for origin in ORIGINS}
@@ -125,6 +130,7 @@ def _rules(profile: str, wanted: Sequence[str]) -> list[Rule]:
 
 def _evidence(
     ask: Ask,
+    allowed: Allowed,
     profile: str,
     factory: DriverFactory,
     rules: Sequence[Rule],
@@ -138,7 +144,7 @@ def _evidence(
         for done, item in enumerate(items, 1):
             exhibits.append(examine(item.name, item.source, factory, ids))
             progress("scenarios", done, len(items))
-        points = _swept(exhibits)
+        points = _swept(exhibits, allowed)
         for done, (name, script) in enumerate(points, 1):
             exhibits.append(examine(name, script, factory, ids, origin="sweep"))
             progress("sweep", done, len(points))
@@ -151,11 +157,11 @@ def _chosen(items: Sequence[Item], rules: Sequence[str]) -> list[Item]:
     return [i for i in items if not rules or isinstance(i.source, Script) or set(i.source.rules) & set(rules)]
 
 
-def _swept(exhibits: Sequence[Exhibit]) -> list[tuple[str, Script]]:
+def _swept(exhibits: Sequence[Exhibit], allowed: Allowed) -> list[tuple[str, Script]]:
     found: list[tuple[str, Script]] = []
     for exhibit in exhibits[::SWEEP_EVERY]:
         if exhibit.trace is not None and exhibit.trace.steps:
-            points = sweep(exhibit.trace, SWEEP_POINTS)
+            points = sweep(exhibit.trace, SWEEP_POINTS, allowed=allowed)
             found += [(f"sweep:{exhibit.name}:{k}", point) for k, point in enumerate(points, 1)]
     return found
 
@@ -177,4 +183,9 @@ def _generated(
         exhibits.append(examine_trace(trace.source or origin, trace, ids, origin))
         progress("walks and generated scripts", played, 0)
 
-    generate(factory, profile, ask.examples, ask.steps, ask.seed, keep)
+    try:
+        generate(factory, profile, ask.examples, ask.steps, ask.seed, keep)
+    except DriverError as fault:
+        # What was proven before stands; the search goes no further with a driver that is off the protocol.
+        nothing = Script({}, (), profile)
+        exhibits.append(Exhibit("walks and generated scripts", nothing, ERROR, f"driver: {fault}", None, "generated"))

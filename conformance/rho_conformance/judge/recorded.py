@@ -8,7 +8,7 @@ from rho_conformance.judge.conform import Ask, Report
 from rho_conformance.judge.exhibit import Exhibit, examine_trace
 from rho_conformance.judge.profiles import profile_for
 from rho_conformance.judge.tally import Verdict, crash
-from rho_conformance.trace import Trace
+from rho_conformance.trace import Trace, completed
 from rho_spec.catalogue import Rule, load
 
 
@@ -17,7 +17,7 @@ def check(name: str, trace: Trace, profile: str | None) -> Report:
     begun = time.perf_counter()
     profile = profile_for([trace.profile], profile)
     rules = load(profile)
-    shown = examine_trace(name, trace, tuple(r.id for r in rules if r.testable != "no"))
+    shown = examine_trace(name, completed(trace), tuple(r.id for r in rules if r.testable != "no"))
     verdicts: dict[str, Verdict] = {}
     for rule in rules:
         verdicts[rule.id] = _verdict(rule, shown)

@@ -58,10 +58,14 @@ def standing_findings(trace: Trace) -> dict[str, Finding]:
 
 
 def _one_end(trace: Trace, view: View, report: Report) -> None:
-    """S1: the stream of a run was read to its end, so that anything after its terminal event was seen."""
+    """S1: the stream of a run was read to its end, so that anything after its terminal event was seen.
+
+    Where the end of the stream is not shown, an eager reader has read all there was.
+    """
     for run in view.runs:
         report.opportunity()
-        if run.whole and run.closed is not None:
+        over = run.closed is not None or (run.terminal is not None and view.eager(view.length, run.session))
+        if run.whole and over:
             report.episode(run.terminal or run.closed, run.ending)
 
 
@@ -80,7 +84,12 @@ def _started_first(trace: Trace, view: View, report: Report) -> None:
 
 
 def _tool_events(trace: Trace, view: View, report: Report) -> None:
-    """S6: the events of one call were read: its start, and what came after that."""
+    """S6: the events of one call were read: its start, and what came after that.
+
+    A runtime of the common profile need not show the events of its calls.
+    """
+    if trace.profile == "common" and not any(call.events for run in view.runs for call in run.calls):
+        return
     for run in view.runs:
         for call in run.calls:
             report.opportunity()

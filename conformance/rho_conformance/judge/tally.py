@@ -10,12 +10,16 @@ from rho_conformance.driver import JsonMap, declares
 from rho_conformance.judge.exhibit import ERROR, Exhibit
 from rho_conformance.judge.liveness import Triggers, count
 from rho_conformance.judge.profiles import is_mandatory
+from rho_conformance.judge.reach import Reach
 from rho_conformance.mutants.base import Mutant
+from rho_conformance.scenario.book import read_book
 from rho_conformance.scenario.play import NOT_APPLICABLE, VARIANT
+from rho_conformance.vocabulary import TERMINAL
 from rho_spec.catalogue import Rule
 
 VERDICTS = ("pass", "variant", "fail", "vacuous", "inconclusive", "error", "n/a", "untestable")
 MONITOR_FAULT = "the monitor failed"
+_ENDS = ("CP9", "RHO-TERM-2", "CORE-LIVE")
 BAD = ("fail", "error", "inconclusive", "vacuous")
 
 
@@ -47,8 +51,12 @@ def judge_rule(
     hello: JsonMap,
     exhibits: Sequence[Exhibit],
     own: Mapping[str, tuple[Mutant, ...]],
+    reach: Reach | None = None,
 ) -> Verdict:
-    """One rule's verdict: a proven failure first, then faults of ours, then whether it was tried at all."""
+    """One rule's verdict: a proven failure first, then faults of ours, then whether it was tried at all.
+
+    `reach`: says how many live contexts a target other than the core can be asked for.
+    """
     if rule.testable == "no":
         return Verdict("untestable", detail=rule.why)
     broken = next((e for e in exhibits if rule.id in e.broken), None)
@@ -58,7 +66,7 @@ def judge_rule(
             "fail",
             len(triggers.seen),
             triggers.opportunities,
-            f"{broken.name}: {broken.broken[rule.id]}",
+            f"{broken.name}: {broken.broken[rule.id]}{unanswered(rule.id, broken)}",
             evidence=broken,
         )
     faulty = next((e for e in exhibits if e.verdict == ERROR and (rule.id in e.rules or not e.rules)), None)
@@ -74,7 +82,23 @@ def judge_rule(
     if not triggers.seen and not triggers.opportunities and hello.get("name") != "core":
         # The same scripts give the core its contexts: here the subject of the rule was never to be seen.
         return Verdict("n/a", detail="the target shows nothing of what the rule speaks of")
-    return _tried(rule, exhibits, triggers)
+    return _tried(rule, exhibits, triggers, reach)
+
+
+def unanswered(rule: str, broken: Exhibit) -> str:
+    """A word to the author of a driver, where an outcome has no reply though the end of its run was shown."""
+    if rule not in _ENDS or broken.trace is None:
+        return ""
+    ended = {seen.run: seen.name for seen in broken.trace.observations() if seen.name in TERMINAL}
+    for run in read_book(broken.trace).runs.values():
+        if run.name in ended and run.asked and run.gone is None:
+            names = [name for name in run.asked if name not in broken.trace.replies()]
+            if names:
+                return (
+                    f" (hint: {ended[run.name]} of {run.name} was shown and {names[0]} has no Reply: is it the runtime "
+                    "that hangs, or does the driver not report what `outcome` was waiting for?)"
+                )
+    return ""
 
 
 def crash(exhibit: Exhibit, rule: str) -> str | None:
@@ -93,10 +117,15 @@ def _not_declared(profile: str, missing: list[str], triggers: Triggers) -> Verdi
     return Verdict(verdict, len(triggers.live), triggers.opportunities, detail)
 
 
-def _tried(rule: Rule, exhibits: Sequence[Exhibit], triggers: Triggers) -> Verdict:
+def _tried(rule: Rule, exhibits: Sequence[Exhibit], triggers: Triggers, reach: Reach | None) -> Verdict:
     live, seen, chances = len(triggers.live), len(triggers.seen), triggers.opportunities
     own = [e for e in exhibits if rule.id in e.rules]
-    if live < rule.threshold:
+    wanted = rule.threshold if live >= rule.threshold or reach is None else reach.wanted(rule)
+    unasked = next((e for e in own if e.verdict == NOT_APPLICABLE), None)
+    if wanted == 0 and live == 0 and unasked is not None:
+        # Whatever shows this rule needs what the target cannot do: not even the core could show it.
+        return Verdict("n/a", live, chances, unasked.detail)
+    if live < max(1, wanted):
         if own and all(e.verdict == NOT_APPLICABLE for e in own) and not seen:
             return Verdict("n/a", live, chances, own[0].detail)
         if not seen and chances:
@@ -105,13 +134,14 @@ def _tried(rule: Rule, exhibits: Sequence[Exhibit], triggers: Triggers) -> Verdi
             "vacuous",
             live,
             chances,
-            f"{live} live contexts of {rule.threshold} wanted ({seen} contexts seen)",
+            f"{live} live contexts of {max(1, wanted)} wanted ({seen} contexts seen)",
         )
     variants = variants_of(rule.id, exhibits)
     live = min(live, rule.threshold)
+    detail = "" if wanted == rule.threshold else f"what this target can play shows {wanted} live contexts on the core"
     if variants:
-        return Verdict("variant", live, chances, variant=", ".join(variants))
-    return Verdict("pass", live, chances)
+        return Verdict("variant", live, chances, detail, variant=", ".join(variants))
+    return Verdict("pass", live, chances, detail)
 
 
 def variants_of(rule: str, exhibits: Sequence[Exhibit]) -> list[str]:

@@ -190,8 +190,8 @@ class Builder:
         elif stim.name == "retract" and ref in self.steers:
             self.steers[ref].retracts.append((stim, reply))
         elif stim.name == "respond" and isinstance(ref, str):
-            owner = next((r for r in reversed(self.runs.values()) if ref in r.asks), run)
-            self._ask(owner, ref).responds.append((stim, reply))
+            # Through the handle of another run it is another question, which nobody asked.
+            self._ask(run, ref).responds.append((stim, reply))
         run.stims.append(stim)
 
     # -- observations ------------------------------------------------------------------------------
@@ -332,7 +332,8 @@ class Builder:
             if attempt is not None and attempt.abandoned is None:
                 attempt.abandoned = obs
         elif obs.call_id is not None and (run.name, obs.call_id) in self.latest:
-            self.latest[run.name, obs.call_id].abandoned = obs
+            call = self.latest[run.name, obs.call_id]
+            call.abandoned = call.abandoned or obs
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -352,6 +353,9 @@ class Builder:
 
     def _end_of(self, run: Run, next_start: int) -> int:
         found = min(run.crashed, next_start)
+        if self.trace.profile == "common":
+            # Not every runtime has one run at a time: a later start of the session does not end this one.
+            found = min(run.crashed, *(o.step for o in (run.terminal, run.closed) if o is not None), NEVER)
         if run.outcome_reply is not None:
             found = min(found, run.outcome_reply.step)
         known = False

@@ -75,7 +75,8 @@ def can_3(view: View, report: Report) -> None:
                 continue
             if view.full(step - 1) or any(s > step for s in (*run.drops, *run.closes)):
                 continue
-            if run.ending != "Persistence":
+            unread = run.ending == "Interrupted" and bool(run.closes)  # cancel and consumer loss together (R23)
+            if run.ending != "Persistence" and not unread:
                 message = f"an extension cancelled the run's token, and it ended {run.ending}"
                 report.ok_or_bad(run.ending == "Cancelled", message, step, run.name)
             report.episode(step)
@@ -123,6 +124,8 @@ def _blocked_send(view: View, report: Report, run: Run) -> None:
     kept = run.up("Compact") or run.up("CollectAck") or any(c.honoured for c in run.calls) or run.end_step <= step
     if kept or view.live(step - 1) != [run] or before.get("state") not in ("Running", "WaitingForHostInput"):
         return
+    if before.get("revision") != view.before(run.start_step, run.session).get("revision", before.get("revision")):
+        return  # committed already, whatever its state shows (R28): it only sends its last events
     report.opportunity()
     kept = any(deaf(view, run, wait) for wait in view.waiting(step))
     if not kept and "revision" in before and before["revision"] < 2**64 - 1:

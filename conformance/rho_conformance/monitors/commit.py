@@ -55,7 +55,7 @@ def reused(run: Run) -> list[int]:
     out = []
     for ask in run.asks.values():
         seen: set[int] = set()
-        for call, item in ask.posed:
+        for call, item in (p for p in ask.posed if not p[0].honoured):
             if id(call.attempt) in seen:
                 out.append(item.step)
             seen.add(id(call.attempt))
@@ -111,8 +111,15 @@ def start_revision(view: View, run: Run) -> int | None:
     """Revision of the session before the run."""
     started = next(iter(run.of("Started")), None)
     found = started.get("revision") if started is not None else None
-    found = found if isinstance(found, int) else view.before(run.start_step, run.session).get("revision")
+    if not isinstance(found, int) and not _overlaps(view, run):
+        found = view.before(run.start_step, run.session).get("revision")
     return found if isinstance(found, int) else None
+
+
+def _overlaps(view: View, run: Run) -> bool:
+    """Whether a run of the session ended in the very step that started this one: what came before is not known."""
+    others = [o for o in view.runs if o.session == run.session and o.start_step < run.start_step]
+    return any(o.end_step >= run.start_step for o in others)
 
 
 def due_revision(view: View, run: Run, commits: int) -> int | None:
@@ -136,7 +143,7 @@ def suffix(view: View, run: Run) -> list[Json] | None:
     before = view.before(run.start_step, run.session).get("history")
     if history is None or not isinstance(before, list) or run.of("CompactionStarted") or run.up("Compact"):
         return None
-    if view.touched(run, run.start_step):
+    if view.touched(run, run.start_step) or _overlaps(view, run):
         return None
     same = len(history) >= len(before) and all(map(_alike, history, before))
     return history[len(before) :] if same else history
@@ -182,4 +189,9 @@ def reset_since(attempt: Attempt) -> bool:
 
 def captured(attempt: Attempt) -> bool:
     """Whether anything was taken that an AbortedAssistant may hold (contract CAN-9)."""
-    return any(i.kind in ("delta", "summary", "call_delta", "context", "usage") and i.value for i in attempt.items)
+    found = False
+    for item in attempt.items:
+        found = found or (item.kind in ("delta", "summary", "call_delta", "context") and bool(item.value))
+    retries = [k for k, i in enumerate(attempt.items) if i.kind == "physical_retry"]
+    rest = attempt.items[max(retries, default=-1) + 1 :]  # usage of a failed physical request leaves the attempt
+    return found or any(i.kind == "usage" and i.value for i in rest)

@@ -231,7 +231,7 @@ def cp8(view: View, report: Report) -> None:
             left = dangling(view, request)
             message = f"after the step limit the next request leaves {left} unanswered"
             report.ok_or_bad(not left, message, request.opened)
-        if run.ending is not None and run.cancel_step == NEVER:
+        if run.ending is not None and run.cancel_step == NEVER and not run.panics:
             right = run.ending in ("Completed", "Failed")
             report.ok_or_bad(right or run.severed, f"at the step limit it ended {run.ending}", run.end_step, run.name)
             wanted = min(len(run.attempts[-1].response_calls), 2)

@@ -81,7 +81,7 @@ def coord_3(view: View, report: Report) -> None:
     for run in view.runs:
         for ask in run.asks.values():
             batches: dict[int, list[int]] = {}
-            for call, item in ask.posed:
+            for call, item in (p for p in ask.posed if not p[0].honoured):  # a detached job cannot ask at all
                 batches.setdefault(id(call.attempt), []).append(item.step)
             for steps in batches.values():
                 if len(steps) > 1:
@@ -94,8 +94,8 @@ def _reused(report: Report, run: Run, ask: Ask, steps: Sequence[int], batches: i
         report.bad(f"{ask.name} was announced again in its batch", extra)
     if run.cancel_step <= steps[1] or run.severed or run.ending is None:
         return
-    if run.ending == "Cancelled" and run.cancel_step < NEVER:
-        return  # what the reuse did to the run was overtaken by the cancel (R9)
+    if run.ending == "Persistence" or (run.ending == "Cancelled" and run.cancel_step < NEVER):
+        return  # what the reuse did to the run was overtaken, by the cancel (R9) or by a refused commit
     if run.ending == "Failed" and run.error in (None, "InvalidHostResponse"):
         pass  # its tool hears of the refusal as well
     elif ask.refused:

@@ -51,6 +51,8 @@ def standing(view: View, ask: Ask, step: int) -> bool:
         return False
     answered = any(reply is None or is_ok(reply) for stim, reply in ask.responds if stim.step <= step)
     call = posed[0]
+    if any(i.kind == "withdraw" and i.value == ask.name and i.step <= step for i in call.items):
+        return False
     return not answered and call.ended_step > step and (call.abandoned is None or call.abandoned.step > step)
 
 
@@ -120,7 +122,7 @@ def host_3(view: View, report: Report) -> None:
 
 def _open_at(view: View, ask: Ask, stim: Stim) -> bool:
     quiet = view.single(stim.step) and ask.run.cancel_step > stim.step and not ask.run.severed
-    return quiet and ask.name in open_asks(view, stim.step - 1)
+    return quiet and bool(ask.posed) and ask.name in open_asks(view, stim.step - 1)
 
 
 def _delivered(view: View, report: Report, ask: Ask, stim: Stim) -> None:
@@ -158,10 +160,11 @@ def host_4(view: View, report: Report) -> None:
 
 def host_5(view: View, report: Report) -> None:
     """Unknown id, bad shape, a requester that is gone, a run that is over: InvalidHostResponse."""
-    known = {a.name: a for a in asks(view)}
+    known = {(a.run.name, a.name): a for a in asks(view)}
+    handles = {(s.step, s.index): run.name for run in view.runs for s in run.stims if s.name == "respond"}
     for stim in view.stim("respond"):
         reply = view.reply(stim)
-        ask = known.get(str(stim.get("ref")))
+        ask = known.get((handles.get((stim.step, stim.index), ""), str(stim.get("ref"))))
         cause = _cause(ask, stim)
         if cause is None:
             continue

@@ -56,6 +56,12 @@ def _panicked(run: Run) -> int:
     return min(steps, default=NEVER)
 
 
+def _exhausted(view: View, run: Run, step: int) -> bool:
+    """Whether a commit had no revision left to be."""
+    revision = view.facts(step, run.session).get("revision")
+    return isinstance(revision, int) and revision >= 2**64 - 1
+
+
 def lim_3(view: View, report: Report) -> None:
     """A panic surfaces as Interrupted with no event and nothing installed, or as a typed failure (D30)."""
     for run in view.runs:
@@ -73,7 +79,7 @@ def lim_3(view: View, report: Report) -> None:
         if run.ending == "Interrupted":
             report.ok_or_bad(run.terminal is None, "Interrupted by a panic, and a terminal event", step, run.name)
             _nothing_installed(view, report, run)
-        elif run.ending == "Failed":
+        elif run.ending == "Failed" or (run.ending == "Persistence" and _exhausted(view, run, step)):
             report.variant("D30:failed")
         else:
             report.bad(f"a panic, and the run ended {run.ending}", step, run.name)

@@ -175,7 +175,7 @@ def ord_7(view: View, report: Report) -> None:
             if finished is not None and call.run.place(finished) < place:
                 report.bad(f"ToolDetached of {call.id} after its ToolFinished", detached)
             report.episode(detached, finished is not None)
-            if call.end is not None and call.end.kind == "panic" and finished is None:
+            if call.end is not None and call.end.kind == "panic" and finished is None and _listened(view, call.run):
                 report.variant("D6:hangs")
         elif finished is not None and _ran_to_its_end(call, finished):
             report.bad(f"the async call {call.id} ran and finished without ToolDetached", finished)
@@ -185,6 +185,12 @@ def ord_7(view: View, report: Report) -> None:
         if half and not call.honoured and call.executes and detached is None:
             # Marked or declared, but not both: it had the chance to detach wrongly, and did not.
             report.episode(call.executes[0], "synchronous")
+
+
+def _listened(view: View, run: Run) -> bool:
+    """Whether all that the run sent was seen, and it was not interrupted."""
+    seen = run.whole or (view.eager(view.length, run.session) and not run.gap)
+    return seen and not run.severed and run.ending not in ("Interrupted", "Persistence")
 
 
 def _ran_to_its_end(call: Call, finished: Obs) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import messages as m
-from .align import taken_tokens
 from .base import Report, Rules
 from .commit import boundary_inputs, due_revision, start_text, suffix
 from .entities import NEVER, Attempt, Run
@@ -26,8 +25,8 @@ def _needed_a_send(view: View, run: Run, step: int) -> bool:
     tools = [u for u in run.up("ToolExecute") if not view.tool_config(str(u.get("name"))).get("authorize")]
     if any(u.step > step for u in tools):
         return True
-    later = [i for a in run.attempts for i in a.items if i.step > step and i.kind in ("delta", "summary", "usage")]
-    return bool(later and any(taken_tokens(a) for a in run.attempts))
+    shown = ("delta", "summary", "usage")
+    return any(i.step > step and i.kind in shown and i.value for a in run.attempts for i in a.items)
 
 
 def _announced_late(run: Run, attempt: Attempt, step: int) -> bool:
@@ -56,9 +55,13 @@ def _interrupted(view: View, report: Report, run: Run, step: int) -> None:
     if run.ending == "Interrupted":
         report.episode(step, view.kinds(step - 1))
     elif run.error == "Provider" and outcome.get("kind") == "Interrupted":
+        if any(a.failure is not None and a.failure.get("kind") == "Interrupted" for a in run.attempts):
+            return  # the provider's own failure, and no answer to the question of D4
         report.variant("D4:failed")
         report.episode(step, "failed")
-    elif not (view.full(step - 1) and run.ending in ("Completed", "Failed")):
+    elif run.error == "Persistence" and view.facts(step, run.session).get("revision", 0) >= 2**64 - 1:
+        return  # whatever it would have committed, there is no revision left to commit it as
+    elif not (view.full(step - 1) and run.ending in ("Completed", "Failed", "Cancelled")):
         report.bad(f"the reader is gone, and the run ended {run.ending}", step, run.name)
 
 

@@ -63,10 +63,12 @@ def ret_11(view: View, report: Report) -> None:
         return
     for run in view.runs:
         records = run.up("Record")
-        place = 0
+        place = begun = 0
         for attempt in run.attempts:
             due = _due_records(run, attempt)
             if due is None:
+                # Its failed physical requests may be recorded as they fail.
+                begun = sum(i.kind == "physical_retry" for i in attempt.items) + (attempt.end is not None)
                 break
             report.opportunity()
             for outcome in due:
@@ -76,7 +78,7 @@ def ret_11(view: View, report: Report) -> None:
                     break
                 _record(report, records[place], outcome, attempt, last=outcome is due[-1])
                 place += 1
-        for extra in records[place:] if place and run.cancel_step == NEVER and not run.severed else ():
+        for extra in records[place + begun :] if place and run.cancel_step == NEVER and not run.severed else ():
             report.bad("a usage record with no request", extra)
 
 

@@ -95,7 +95,7 @@ def state_4(view: View, report: Report) -> None:
         if run.ending in ("Cancelled", "Interrupted", "Persistence") or (dropped and run.ending is None):
             if run.terminal is not None and run.terminal.name != "Cancelled":
                 continue
-            if any(view.full(s - 1) for s in run.drops):
+            if any(view.full(s - 1) or not view.single(s) for s in run.drops):
                 continue
             _rests(view, report, run, "Idle")
 

@@ -268,6 +268,9 @@ def steer_7(view: View, report: Report) -> None:
         for place, claim in enumerate(c for c in steer.claims if c.get("item") == "claim"):
             report.opportunity()
             granted = bool(claim.get("granted"))
+            if claim.run not in (None, steer.run.name):
+                report.ok_or_bad(not granted, f"{steer.name} was granted to the provider of another run", claim)
+                continue
             if granted and steer.retracted_step < claim.step:
                 report.bad(f"the retracted {steer.name} was granted to a provider", claim)
             if granted and not steer.accepted:

@@ -123,15 +123,15 @@ class LastUsage(Usage):
 
 
 def _remember_last(old: Any) -> Any:
-    def responded(run: s.Run, k: s.Responded, fx: Any) -> Any:
+    def judge(run: s.Run, k: s.Judge, fx: Any) -> Any:
         after, then = old(run, k, fx)
         summed = after.core.usage
-        if summed is run.core.usage or not isinstance(run.phase, s.Responding):
+        if summed is run.core.usage or not isinstance(run.phase, s.Recording):
             return after, then
         sums = {field.name: getattr(summed, field.name) for field in fields(Usage)}
         return change(after, usage=LastUsage(**sums, last=run.phase.capture.rest.usage)), then
 
-    return responded
+    return judge
 
 
 def _last_alone(old: Any) -> Any:
@@ -179,7 +179,7 @@ BENIGN: tuple[Benign, ...] = (
         "usage-of-the-last-response",
         "D26",
         "the outcome counts the last response only",
-        (flow(s.Responded, _remember_last), attr(end, "_ending", _last_alone)),
+        (flow(s.Judge, _remember_last), attr(end, "_ending", _last_alone)),
     ),
     Benign(
         "revisions-without-end",

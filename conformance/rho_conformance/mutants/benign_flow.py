@@ -12,8 +12,7 @@ from rho_core import events as ev
 from rho_core import inputs as inp
 from rho_core.record import record
 from rho_core.run import state as s
-from rho_core.run import top
-from rho_core.run.outbox import change, emit
+from rho_core.run.outbox import change, emit, to
 from rho_core.steering import Steer, Steers
 
 # --- D10: the order of one boundary ---------------------------------------------------------------------------------
@@ -148,20 +147,9 @@ def _capped(old: Any) -> Any:
 # --- compaction -----------------------------------------------------------------------------------------------------
 
 
-def _compaction_kept(old: Any) -> Any:
-    """What a cooperative compactor returns after the cancel is committed, and the run is cancelled all the same."""
-
-    def compactor_stopped(run: s.Run, i: inp.CompactorReturned, fx: Any) -> Any:
-        if not i.messages:
-            return old(run, i, fx)
-        after, _ = top.compactor_returned(run, i, fx)
-        plan = s.Conclude(s.CancelRun())
-        if after.blocked is None:
-            return after, plan
-        waiting = s.Blocked(after.blocked.sends, False, plan)
-        return s.Run(s.Cancelling(), after.free, waiting, after.core), None
-
-    return compactor_stopped
+def _compaction_left(_: Any) -> Any:
+    """What a cooperative compactor returns after the cancel comes too late."""
+    return lambda run, i, fx: (to(run, s.Between()), s.Conclude(s.CancelRun()))
 
 
 BENIGN: tuple[Benign, ...] = (
@@ -201,10 +189,10 @@ BENIGN: tuple[Benign, ...] = (
     ),
     Benign("capped-hint", "D28", "the reset reports the wait that is kept", (flow(s.Reset, _capped),)),
     Benign(
-        "late-compaction-kept",
+        "late-compaction-left",
         "R7",
-        "a cooperative compactor's result is committed although the run is cancelled",
-        (wait(s.Ebbing, inp.CompactorReturned, _compaction_kept),),
+        "what a cooperative compactor returns after the cancel is not committed",
+        (wait(s.Ebbing, inp.CompactorReturned, _compaction_left),),
     ),
     Benign(
         "applied-on-its-way",

@@ -84,14 +84,14 @@ def _blocked(session: Session) -> bool:
 
 
 def _deaf(session: Session) -> bool:
-    """Waiting for a timer, the compactor, the collector or a preparation: commands are not looked at."""
+    """Waiting for the recorder, a timer, the compactor, the collector or a preparation: commands are not looked at."""
     run = session.run
     if run is None:
         return False
     phase = run.phase
     if isinstance(phase, s.Batch):
         return any(slot.stage == "preparing" for slot in phase.slots)
-    return isinstance(phase, (s.BackingOff, s.Compacting, s.Collecting))
+    return isinstance(phase, (s.Recording, s.BackingOff, s.Compacting, s.Collecting))
 
 
 def _completes(session: Session, value: Any) -> bool:
@@ -212,6 +212,17 @@ def _cancelling_late(old: Any) -> Any:
     return session_state
 
 
+def _terminal_at_exit(old: Any) -> Any:
+    """Completed and Failed are seen when the run is over, not while its last events are still being sent."""
+
+    def session_state(session: Session) -> str:
+        run = session.run
+        ending = run is not None and isinstance(run.phase, s.Settling) and not run.phase.cancelled
+        return "Running" if ending else str(old(session))
+
+    return session_state
+
+
 BENIGN: tuple[Benign, ...] = (
     Benign(
         "shutdown-before-busy",
@@ -276,5 +287,11 @@ BENIGN: tuple[Benign, ...] = (
         "D5",
         "Cancelling is seen between commit and end alone",
         (attr(rho_core.session, "session_state", _cancelling_late),),
+    ),
+    Benign(
+        "terminal-state-at-exit",
+        "R28",
+        "Completed and Failed are not seen before the run is over",
+        (attr(rho_core.session, "session_state", _terminal_at_exit),),
     ),
 )

@@ -22,9 +22,8 @@ def _lost_in(run: s.Run, fx: Any) -> s.Conclude | None:
     phase = run.phase
     if not isinstance(phase, (s.Streaming, s.Responding)):
         return None
-    if isinstance(phase, s.Streaming):
-        end.stop_work(run, fx)
-        turn.record_attempt(run, fx, "Failed", "Interrupted", phase.turn, phase.capture)
+    end.stop_work(run, fx)
+    end.write_off(run, fx, "Failed", ProviderErrorKind.INTERRUPTED)
     return s.Conclude(s.Fail(LOST), aborted=cap.aborted(phase.capture))
 
 
@@ -110,6 +109,7 @@ def _panic_fails(old: Any) -> Any:
         how: s.Ending = s.Fail(_panicked("unexpected exception"))
         if isinstance(phase, (s.Draining, s.Ebbing)):
             how = s.CancelRun()
+        end.write_off(run, fx, "Failed", ProviderErrorKind.OTHER)
         kept = cap.aborted(phase.capture) if isinstance(phase, (s.Streaming, s.Draining)) else None
         return ending_with(run, s.Conclude(how, aborted=kept))
 

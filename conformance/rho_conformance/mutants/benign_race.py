@@ -81,6 +81,21 @@ def _ordered(rank: Callable[[str], int]) -> tuple[Patch, ...]:
     return _raced(deliver)
 
 
+def _shutdown_first(given: Given, perform: Callable[[Performer, Any], None]) -> None:
+    for performer, raw in sorted(given, key=lambda one: _name(one) != "shutdown"):
+        perform(performer, raw)
+
+
+def _last_tool_first(given: Given, perform: Callable[[Performer, Any], None]) -> None:
+    """Tools are heard in reverse, each with its own items in their order."""
+    places = [n for n, one in enumerate(given) if _name(one) == "tool" and isinstance(one[1]["tool"], dict)]
+    calls = list(dict.fromkeys(given[n][1]["tool"].get("id") for n in places))
+    heard = sorted((given[n] for n in places), key=lambda one: -calls.index(one[1]["tool"].get("id")))
+    order = dict(zip(places, heard, strict=True))
+    for n, one in enumerate(given):
+        perform(*order.get(n, one))
+
+
 # --- a cancel that is seen a little earlier, or later -----------------------------------------------------------------
 
 
@@ -108,9 +123,8 @@ def _at_the_boundary(first: bool) -> tuple[Patch, ...]:
     pause = flow(s.Top, _pause(first))
 
     def deliver(given: Given, perform: Callable[[Performer, Any], None]) -> None:
-        for one, following in zip(given, [*given[1:], None], strict=True):
-            ends = following is not None and _meant(following)
-            with pause() if ends else nullcontext():
+        for place, one in enumerate(given, 1):
+            with pause() if any(map(_meant, given[place : place + 1])) else nullcontext():
                 perform(*one)
 
     return _raced(deliver)
@@ -131,6 +145,8 @@ BENIGN: tuple[Benign, ...] = (
     Benign("hosts-last", "R1", "of a race the host's stimuli are seen last", _ordered(_hosts_last)),
     Benign("hosts-first", "R4", "of a race the host's stimuli are seen first", _ordered(_hosts_first)),
     Benign("tools-first", "R20", "of a race the tools are seen first", _ordered(_tools_first)),
+    Benign("shutdown-first", "R26", "of a race a shutdown is seen first", _raced(_shutdown_first)),
+    Benign("last-tool-first", "R18", "of a race the last tool is seen first", _raced(_last_tool_first)),
     Benign(
         "cancelled-before-the-first-step",
         "D31",

@@ -10,7 +10,6 @@ import rho_core.retry_after
 from rho_conformance.mutants import retry_usage
 from rho_conformance.mutants.base import Mutant, attr, entry, row
 from rho_core import events as ev
-from rho_core import inputs as inp
 from rho_core.run import end, table
 from rho_core.run import state as s
 from rho_core.run.outbox import emit, to
@@ -84,14 +83,16 @@ def _silent(_: Any) -> Any:
 def _reset_too_many(old: Any) -> Any:
     """The attempt is announced as abandoned before the budget is asked."""
 
-    def model_failed(run: s.Run, i: inp.ModelFailed, fx: Any) -> Any:
-        after, then = old(run, i, fx)
-        if not isinstance(then, s.Conclude):
+    def record_next(run: s.Run, k: s.Record, fx: Any) -> Any:
+        assert isinstance(run.phase, s.Recording)
+        after, then = old(run, k, fx)
+        if not isinstance(then, s.Conclude) or not isinstance(then.ending, s.Fail):
             return after, then
-        reason = ev.RetryableFailure(i.error.error_kind, i.error.retry_after_ms)
-        return emit(after, fx, (ev.ProviderStreamReset(reason, i.error.message, i.attempt),), then)
+        error = then.ending.error
+        reset = ev.ProviderStreamReset(ev.RetryableFailure(str(error.provider_kind)), error.message, run.phase.attempt)
+        return emit(to(after, s.Between()), fx, (reset,), then)
 
-    return model_failed
+    return record_next
 
 
 def _reports_delay(old: Any) -> Any:
@@ -106,19 +107,18 @@ def _reports_delay(old: Any) -> Any:
 def _flushed_late(old: Any) -> Any:
     """What a writer had buffered of the failed attempt is flushed after the reset."""
 
-    def model_failed(run: s.Run, i: inp.ModelFailed, fx: Any) -> Any:
-        shown = run.phase.capture.tail if isinstance(run.phase, s.Streaming) else None
-        after, then = old(run, i, fx)
+    def record_next(run: s.Run, k: s.Record, fx: Any) -> Any:
+        assert isinstance(run.phase, s.Recording)
+        after, then = old(run, k, fx)
+        shown, attempt = run.phase.capture.tail, run.phase.attempt
         if not isinstance(then, s.Reset) or not shown:
             return after, then
-        reset = ev.ProviderStreamReset(then.reason, then.detail, i.attempt)
-        late = ev.AssistantTextDelta(shown, i.attempt)
-        return emit(after, fx, (reset, late), s.Delay(then.turn, then.delay_ms))
+        reset = ev.ProviderStreamReset(then.reason, then.detail, attempt)
+        late = ev.AssistantTextDelta(shown, attempt)
+        return emit(to(after, s.Between()), fx, (reset, late), s.Delay(then.turn, then.delay_ms))
 
-    return model_failed
+    return record_next
 
-
-_FAILED = (s.Streaming, inp.ModelFailed)
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -183,7 +183,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "reset-after-the-last-failure",
         "RHO-RET-8",
         "the attempt that ends the run is reset as well",
-        (row(table.WAIT, _FAILED, _reset_too_many),),
+        (row(table.FLOW, s.Record, _reset_too_many),),
     ),
     Mutant(
         "reset-reports-the-delay",
@@ -195,7 +195,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "flushed-after-the-reset",
         "RHO-RET-10",
         "buffered text of a failed attempt is sent after its reset",
-        (row(table.WAIT, _FAILED, _flushed_late),),
+        (row(table.FLOW, s.Record, _flushed_late),),
     ),
     *retry_usage.MUTANTS,
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import rho_core.capture
 import rho_core.events
-import rho_core.run.turn
 from rho_conformance.mutants.base import Mutant, attr, entry, row
 from rho_core import effects as out
 from rho_core import events as ev
@@ -22,23 +21,34 @@ from rho_core.run.outbox import change
 
 
 def _only_success(old: Any) -> Any:
-    def record_attempt(run: Any, fx: Any, outcome: Any, kind: Any, now: s.Turn, capture: Any) -> Any:
-        if outcome == "Completed":
-            return old(run, fx, outcome, kind, now, capture)
-        return s.Turn(now.request, now.budget, now.physical + 1)
+    def close_attempt(run: Any, phase: Any, outcome: Any, kind: Any = None) -> Any:
+        after, records = old(run, phase, outcome, kind)
+        return after, records if outcome == "Completed" else records[:-1]
 
-    return record_attempt
+    return close_attempt
+
+
+def _physical_last(old: Any) -> Any:
+    def close_attempt(run: Any, phase: Any, outcome: Any, kind: Any = None) -> Any:
+        after, records = old(run, phase, outcome, kind)
+        return after, (*records[-1:], *records[:-1])
+
+    return close_attempt
+
+
+def _cancel_forgets(_: Any) -> Any:
+    return lambda run, fx, outcome, kind=None: None
 
 
 def _all_attempts(old: Any) -> Any:
-    def model_failed(run: s.Run, i: inp.ModelFailed, fx: Any) -> Any:
-        spent = run.phase.capture.rest.usage if isinstance(run.phase, s.Streaming) else None
-        after, then = old(run, i, fx)
-        if spent is not None and isinstance(then, s.Reset):
-            after = change(after, usage=after.core.usage + spent)
+    def record_next(run: s.Run, k: s.Record, fx: Any) -> Any:
+        assert isinstance(run.phase, s.Recording)
+        after, then = old(run, k, fx)
+        if isinstance(then, s.Reset):
+            after = change(after, usage=after.core.usage + run.phase.capture.rest.usage)
         return after, then
 
-    return model_failed
+    return record_next
 
 
 def _rebuilt(old: Any) -> Any:
@@ -134,13 +144,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "abandoned-attempt-unrecorded",
         "RHO-RET-11",
         "only successful attempts are recorded",
-        (attr(rho_core.run.turn, "record_attempt", _only_success),),
+        (attr(turn, "close_attempt", _only_success),),
+    ),
+    Mutant(
+        "physical-request-recorded-last",
+        "RHO-RET-11",
+        "an attempt is recorded before the failed physical requests inside it",
+        (attr(turn, "close_attempt", _physical_last),),
+    ),
+    Mutant(
+        "cancelled-attempt-unrecorded",
+        "RHO-RET-11",
+        "an attempt that a cancel ends is not recorded",
+        (attr(end, "write_off", _cancel_forgets),),
     ),
     Mutant(
         "abandoned-usage-counted",
         "RHO-RET-12",
         "the outcome counts failed attempts as well",
-        (row(table.WAIT, (s.Streaming, inp.ModelFailed), _all_attempts),),
+        (row(table.FLOW, s.Record, _all_attempts),),
     ),
     Mutant(
         "physical-retry-unseen",

@@ -86,13 +86,13 @@ def _progress_first(deliver: Any) -> Any:
     return wrapped
 
 
-def _as_streamed(responded: Any) -> Any:
-    def handler(run: s.Run, k: s.Responded, fx: Fx) -> Next:
-        assert isinstance(run.phase, s.Responding)
+def _as_streamed(judge: Any) -> Any:
+    def handler(run: s.Run, k: s.Judge, fx: Fx) -> Next:
+        assert isinstance(run.phase, s.Recording)
         shown = tuple(b for b in cap.seal(run.phase.capture).rest.blocks.items() if isinstance(b, Text))
         calls = tuple(b for b in k.content if isinstance(b, ToolCall))
         content: tuple[Block, ...] = (*shown, *calls) if shown else k.content
-        kept: Next = responded(run, s.Responded(content, k.issue), fx)
+        kept: Next = judge(run, s.Judge(content, k.issue), fx)
         return kept
 
     return handler
@@ -211,7 +211,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "content-from-deltas",
         "RHO-BUF-10",
         "commits the streamed text where the provider returned another one",
-        (row(FLOW, s.Responded, _as_streamed),),
+        (row(FLOW, s.Judge, _as_streamed),),
     ),
     Mutant(
         "terminal-event-first",

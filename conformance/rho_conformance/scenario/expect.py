@@ -11,13 +11,11 @@ from rho_conformance.driver import JsonMap
 from rho_conformance.scenario.book import PENDING, Book, Run, is_ok
 from rho_conformance.scenario.expect_messages import history, history_unordered, requests
 from rho_conformance.scenario.match import MISSING, in_range, matches, matches_observation
+from rho_conformance.scenario.names import OPEN
 from rho_conformance.scenario.normalise import event_view, lanes, show, show_observation
 from rho_conformance.scenario.order import first_out_of_order
 from rho_conformance.scenario.view import View, sequence_complaint
 from rho_conformance.trace import Observation
-
-OPEN = "open"
-"""The name under which the answer to `open` is filed among the replies."""
 
 
 @dataclass(frozen=True, slots=True)

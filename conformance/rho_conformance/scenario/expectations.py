@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rho_conformance.scenario.patterns import (
+    event_pattern,
     message_pattern,
     observation_pattern,
     operator_only,
@@ -18,19 +19,23 @@ from rho_conformance.scenario.shapes import (
     Where,
     as_list,
     as_map,
+    filled_list_of,
     flag,
-    integer,
+    is_integer,
     is_list,
     is_map,
     known_keys,
     list_of,
     map_of,
+    natural,
     one_of,
     record,
+    said,
     text,
     when,
 )
 from rho_conformance.scenario.tree import Map
+from rho_spec.names import ERRORS, NAMED_WAITS, ORCA_ERRORS, PLAIN_WAITS, STATES
 
 _OK_OUTCOME = record(
     {
@@ -47,13 +52,21 @@ _ERROR: dict[str, Shape] = {
     "message": value_pattern,
     "unapplied_steering": value_pattern,
 }
-_PENDING = one_of("pending")
 
 
-def _ok_or_error(ok: Shape, extra: dict[str, Shape]) -> Shape:
-    shapes = {"ok": ok, "error": or_operator(text), **extra}
+def _error_name(value: Any, where: Where) -> None:
+    one_of(*ERRORS, *(() if where.profile == "rho" else ORCA_ERRORS))(value, where)
+
+
+def _ok_or_error(ok: Shape, extra: dict[str, Shape], *words: str) -> Shape:
+    """A map with `ok` or `error`, or one of some words in its place."""
+    shapes = {"ok": ok, "error": or_operator(_error_name), **extra}
 
     def check(value: Any, where: Where) -> None:
+        if isinstance(value, str) and value in words:
+            return
+        if not is_map(value):
+            where.fail(f"expected {', '.join(words)} or a map with 'ok' or 'error', got {said(value)}")
         fields = as_map(value, where)
         known_keys(fields, where, {"ok"} if "ok" in fields else {"error", *extra})
         if not fields:
@@ -64,24 +77,21 @@ def _ok_or_error(ok: Shape, extra: dict[str, Shape]) -> Shape:
     return check
 
 
-OUTCOME: Shape = or_operator(when(is_map, _ok_or_error(or_operator(_OK_OUTCOME), _ERROR), _PENDING))
-REPLY: Shape = or_operator(
-    when(
-        is_map,
-        _ok_or_error(value_pattern, {**_ERROR, "rule": value_pattern}),
-        one_of("ok", "pending"),
-    )
-)
+OUTCOME: Shape = or_operator(_ok_or_error(or_operator(_OK_OUTCOME), _ERROR, "pending"))
+REPLY: Shape = or_operator(_ok_or_error(value_pattern, {**_ERROR, "rule": value_pattern}, "ok", "pending"))
 
-EVENTS = sequence_of(observation_pattern)
+EVENTS = sequence_of(event_pattern)
+OBSERVATIONS = sequence_of(observation_pattern)
 MESSAGES = sequence_of(message_pattern)
-_RANGE: dict[str, Shape] = {"min": integer, "max": integer}
+_RANGE: dict[str, Shape] = {"min": natural, "max": natural}
 
 
 def _count(value: Any, where: Where) -> None:
-    record({"is": integer, **_RANGE}, of=observation_pattern)(value, where)
+    record({"is": natural, **_RANGE}, of=observation_pattern)(value, where)
     if not ({"is", "min", "max"} & set(value)):
         where.fail("expected 'is', 'min' or 'max'")
+    if "is" in value and ({"min", "max"} & set(value)):
+        where.fail("'is' stands alone: with it, 'min' and 'max' say nothing")
 
 
 def _set_of_messages(value: Any, where: Where) -> None:
@@ -89,25 +99,30 @@ def _set_of_messages(value: Any, where: Where) -> None:
         message_pattern(item, where.item(value, index))
 
 
+ANY_REQUEST = "*"
+
+
 def _request(value: Any, where: Where) -> None:
     if is_list(value):
         MESSAGES(value, where)
     elif is_map(value):
-        record(same_as=integer)(value, where)
-    else:
-        one_of("*")(value, where)
+        record(same_as=natural)(value, where)
+    elif value != ANY_REQUEST:
+        where.fail(f"expected a message sequence, same_as or '*', got {said(value)}")
 
 
 def _requests(value: Any, where: Where) -> None:
     if is_list(value):
         list_of(_request)(value, where)
         for index, item in enumerate(value):
-            if is_map(item) and not 1 <= item["same_as"] <= len(value):
-                where.item(value, index).fail(f"same_as: there is no entry {item['same_as']}")
+            if is_map(item) and not 1 <= item["same_as"] <= index:
+                where.item(value, index).fail(f"same_as: there is no entry {item['same_as']} before this one")
     elif is_map(value):
         record(_RANGE)(value, where)
+    elif is_integer(value):
+        natural(value, where)
     else:
-        integer(value, where)
+        where.fail(f"expected an integer, a map with 'min' or 'max', or a list, got {said(value)}")
 
 
 _OUTCOME_OF_RECORD = ("Completed", "InvalidResponse", "Cancelled")
@@ -124,51 +139,58 @@ def _record_pattern(value: Any, where: Where) -> None:
     )(value, where)
 
 
+def _wait(value: Any, where: Where) -> None:
+    named = isinstance(value, str) and any(value.startswith(start) and value != start for start in NAMED_WAITS)
+    if not named and value not in PLAIN_WAITS:
+        names = [*PLAIN_WAITS, *(f"{start}{'ID' if start == 'tool:' else 'ASK'}" for start in NAMED_WAITS)]
+        where.fail(f"expected one of {', '.join(names)}, got {said(value)}")
+
+
 _OF_SESSION: dict[str, Shape] = {
     "outcome": OUTCOME,
     "events": EVENTS,
     "history": MESSAGES,
     "requests": _requests,
-    "state": or_operator(text),
+    "state": or_operator(one_of(*STATES)),
     "busy": or_operator(flag),
     "revision": or_operator(REVISION),
 }
 
 ORCA_KEYS: dict[str, Shape] = {
-    "pending": or_operator(integer),
+    "pending": or_operator(natural),
     "active": list_of(text),
     "running_processes": list_of(text),
     "live_workflows": list_of(text),
-    "notes": map_of(EVENTS),
+    "notes": map_of(OBSERVATIONS),
     "delivered": list_of(list_of(text)),
-    "dropped_events": or_operator(integer),
+    "dropped_events": or_operator(natural),
     "token": map_of(one_of("cancelled", "live")),
 }
 
 PLAIN_KEYS: dict[str, Shape] = {
     **_OF_SESSION,
     "outcomes": map_of(OUTCOME),
-    "order": list_of(EVENTS),
+    "order": list_of(OBSERVATIONS),
     "count": list_of(_count),
     "absent": list_of(observation_pattern),
     "history_unordered": _set_of_messages,
     "replies": map_of(REPLY),
-    "executions": map_of(or_operator(integer)),
+    "executions": map_of(or_operator(natural)),
     "records": sequence_of(_record_pattern),
     "snapshot": operator_only,
-    "waiting_on": list_of(text),
+    "waiting_on": list_of(_wait),
     "sessions": map_of(record(_OF_SESSION)),
     **ORCA_KEYS,
 }
 
 
-def _alternatives(value: Any, where: Where) -> None:
-    alternatives = as_list(value, where)
-    if not alternatives:
-        where.fail("the list is empty")
-    for index, item in enumerate(alternatives):
-        record({**PLAIN_KEYS, "variant": text})(item, where.item(alternatives, index))
+def _alternative(value: Any, where: Where) -> None:
+    record({**PLAIN_KEYS, "variant": text})(value, where)
+    if not set(value) - {"variant"}:
+        where.fail("an alternative that asks for nothing holds always")
 
+
+_alternatives = filled_list_of(_alternative)
 
 expect: Shape = record({**PLAIN_KEYS, "any_of": _alternatives})
 

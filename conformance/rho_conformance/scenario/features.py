@@ -16,6 +16,7 @@ from rho_conformance.scenario.grammar import (
     is_shorthand,
 )
 from rho_conformance.scenario.model import Scenario
+from rho_conformance.scenario.names import unfolded
 from rho_conformance.scenario.patterns import pattern_name, patterns_in
 from rho_conformance.scenario.settings import ORCA_ONLY_CONFIG
 from rho_conformance.vocabulary import EVENTS, NOTIFICATIONS
@@ -75,20 +76,7 @@ def not_yet(scenario: Scenario) -> list[str]:
 def walk_steps(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     """Every stimulus that the driver will get, also those inside `together` and `maybe`; lists unfolded."""
     for step in scenario.steps:
-        yield from _walk(step.name, step.value)
-
-
-def _walk(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if name == "together":
-        for inner in value:
-            yield from _walk(*next(iter(inner.items())))
-    elif name == "maybe":
-        yield from _walk(*next(iter(value.items())))
-    elif name in _ITEMS and isinstance(value, list):
-        for item in value:
-            yield name, item
-    else:
-        yield name, value
+        yield from unfolded(step.name, step.value)
 
 
 def _step_features(name: str, value: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rho_conformance.scenario.patterns import message
@@ -12,20 +13,26 @@ from rho_conformance.scenario.shapes import (
     as_map,
     duration,
     empty,
+    filled_list_of,
     flag,
     integer,
     is_list,
     is_map,
-    is_text,
     known_keys,
     list_of,
     map_of,
+    name,
+    natural,
+    natural_or,
     one_of,
+    put,
     record,
     text,
     true,
     when,
 )
+from rho_conformance.scenario.tree import Map, ScenarioFileError
+from rho_spec.names import COMPACTOR_KINDS, ORCA_PROVIDER_KINDS, PROVIDER_KINDS
 
 START_LIKE = ("start", "start_tool", "continue")
 ANSWERS = ("provider", "tool", "compactor", "boundary", "recorder")
@@ -34,7 +41,7 @@ RUNNER_STEPS = ("until", "check", "together", "maybe")
 MAYBE_STEPS = (*ANSWERS, "respond")
 
 _ADDRESS: dict[str, Shape] = {"session": text, "run": text}
-_COMMAND: dict[str, Shape] = {**_ADDRESS, "as": text}
+_COMMAND: dict[str, Shape] = {**_ADDRESS, "as": name}
 
 CALL: Shape = record({"args": anything, "async": flag}, id=text, tool=text)
 USAGE: Shape = record(
@@ -48,9 +55,19 @@ USAGE: Shape = record(
             "context_window",
             "cost_usd_micros",
         ),
-        integer,
+        natural,
     )
 )
+
+
+def _kind(rho: tuple[str, ...]) -> Shape:
+    """The kind of a failure, by the contract of the profile; common scenarios may use either's."""
+
+    def check(value: Any, where: Where) -> None:
+        one_of(*rho, *(() if where.profile == "rho" else ORCA_PROVIDER_KINDS))(value, where)
+
+    return check
+
 
 PROVIDER_ITEMS: dict[str, Shape] = {
     "delta": text,
@@ -59,10 +76,10 @@ PROVIDER_ITEMS: dict[str, Shape] = {
     "call_delta": record({"id": text, "name": text}, index=integer, arguments=text),
     "context": record({"data": anything}, kind=text),
     "usage": USAGE,
-    "generation_tokens": when(is_text, one_of("unavailable"), integer),
+    "generation_tokens": natural_or("unavailable"),
     "web_search": text,
     "hosted": record(name=text, detail=text),
-    "physical_retry": record({"usage": USAGE}, kind=text),
+    "physical_retry": record({"usage": USAGE}, kind=_kind(PROVIDER_KINDS)),
     "claim": text,
     "deliver": text,
     "release": text,
@@ -77,7 +94,7 @@ PROVIDER_ITEMS: dict[str, Shape] = {
             "message": text,
             "diagnostic": text,
         },
-        kind=text,
+        kind=_kind(PROVIDER_KINDS),
     ),
     "panic": true,
 }
@@ -101,7 +118,7 @@ TOOL_ITEMS: dict[str, Shape] = {
 }
 COMPACTOR_ITEMS: dict[str, Shape] = {
     "return": list_of(text),
-    "fail": record(kind=text),
+    "fail": record(kind=_kind(COMPACTOR_KINDS)),
     "interrupted": true,
     "panic": true,
 }
@@ -140,7 +157,7 @@ def _bare_or_map(bare: Shape, optional: dict[str, Shape], **required: Shape) -> 
 
 
 _ANSWERS: dict[str, Shape] = {"answers": map_of(list_of(text))}
-_COUNT = when(is_text, one_of("all"), integer)
+_COUNT = natural_or("all")
 _START_OPTIONS: dict[str, Shape] = {
     "token": text,
     "deadline": duration,
@@ -233,8 +250,8 @@ STIMULI: dict[str, Shape] = {
     "read": _bare_or_map(_COUNT, _ADDRESS, n=_COUNT),
     "hold_reader": record(_ADDRESS),
     "close_reader": record(_ADDRESS),
-    "provider": when(is_list, list_of(_PROVIDER), _PROVIDER),
-    "tool": when(is_list, list_of(_TOOL), _TOOL),
+    "provider": when(is_list, filled_list_of(_PROVIDER), _PROVIDER),
+    "tool": when(is_list, filled_list_of(_TOOL), _TOOL),
     "compactor": _one_item(COMPACTOR_ITEMS, {}),
     "boundary": _bare_or_map(one_of("none", "gone"), _ADDRESS, input=text),
     "recorder": one_of("ok", "fail"),
@@ -254,14 +271,25 @@ ORCA_ONLY_KEYS: dict[str, tuple[str, ...]] = {
 def step(value: Any, where: Where, inner: Shape | None = None) -> str:
     """Check a one-key map with a known stimulus; its name. `inner` checks the runner's own steps."""
     fields = as_map(value, where)
+    known = {**STIMULI, **dict.fromkeys(RUNNER_STEPS, empty)} if inner else STIMULI
+    if len(fields) == 1 or fields.nulls:
+        known_keys(fields, where, known)
+    for nothing, line in fields.nulls.items():
+        replace(where, line=line).fail(f"{nothing} needs a value{_without_fields(nothing, where)}")
     if len(fields) != 1:
         where.fail(f"a step is a map with one key, got {', '.join(fields) or 'none'}")
-    (name,) = fields
-    if name in RUNNER_STEPS and inner is not None:
+    (stimulus,) = fields
+    if stimulus in RUNNER_STEPS and inner is not None:
         inner(fields, where)
     else:
-        known_keys(fields, where, {**STIMULI, **dict.fromkeys(RUNNER_STEPS, empty)} if inner else STIMULI)
-        changed = STIMULI[name](fields[name], where.key(fields, name))
-        if changed is not None:
-            fields[name] = changed
-    return name
+        put(fields, stimulus, STIMULI[stimulus](fields[stimulus], where.key(fields, stimulus)))
+    return stimulus
+
+
+def _without_fields(stimulus: str, where: Where) -> str:
+    """How to write a stimulus that needs no fields, for one that was left without a value."""
+    try:
+        STIMULI.get(stimulus, one_of())(Map(), where)
+    except ScenarioFileError:
+        return ""
+    return f"; write {stimulus}: {{}}"

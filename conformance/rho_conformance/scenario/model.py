@@ -7,24 +7,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rho_conformance.answers import PROFILES
 from rho_conformance.errors import UsageError
-from rho_conformance.scenario import expectations, grammar, settings
-from rho_conformance.scenario.patterns import observation_pattern
-from rho_conformance.scenario.shapes import (
-    Shape,
-    Where,
-    anything,
-    as_list,
-    list_of,
-    map_of,
-    one_of,
-    record,
-    text,
+from rho_conformance.scenario.filegrammar import DEFAULT_PROFILE, scenario_file
+from rho_conformance.scenario.names import clash
+from rho_conformance.scenario.reading import load_tree, parse_tree
+from rho_conformance.scenario.shapes import Where, anything, as_list, filled_list_of, map_of
+from rho_conformance.scenario.tree import (
+    Map,
+    ScenarioFileError,
+    ScenarioFilesError,
+    Seq,
+    plain,
+    prepare,
 )
-from rho_conformance.scenario.tree import Map, ScenarioFileError, Seq, load_tree, parse_tree, plain, prepare
+from rho_conformance.scenario.warn import unused_names, warnings
 
-DEFAULT_PROFILE = "rho"
 SUFFIXES = (".yaml", ".yml")
 
 
@@ -61,75 +58,42 @@ class Scenario:
         return str(sessions[0]) if sessions else "s1"
 
 
-def _inner_step(value: Any, where: Where) -> None:
-    """`until`, `check`, `together`, `maybe`: what only the runner can judge."""
-    (name,) = value
-    inside = where.key(value, name)
-    _RUNNER_SHAPES[name](value[name], inside)
-
-
-def _together(value: Any, where: Where) -> None:
-    steps = as_list(value, where)
-    if not steps:
-        where.fail("the list is empty")
-    for index, item in enumerate(steps):
-        place = where.item(steps, index)
-        if isinstance(item, Map) and set(item) == {"maybe"}:
-            _maybe(item["maybe"], place.key(item, "maybe"))
-        else:
-            grammar.step(item, place)
-
-
-def _maybe(value: Any, where: Where) -> None:
-    name = grammar.step(value, where)
-    if name not in grammar.MAYBE_STEPS:
-        where.fail(f"{name} answers no upcall; maybe takes one of {', '.join(grammar.MAYBE_STEPS)}")
-
-
-_RUNNER_SHAPES: dict[str, Shape] = {
-    "until": observation_pattern,
-    "check": expectations.expect,
-    "together": _together,
-    "maybe": _maybe,
-}
-
-
-def step(value: Any, where: Where) -> None:
-    """Check one step of a scenario."""
-    grammar.step(value, where, _inner_step)
-
-
-_SWEEP = record(perform=step, then=list_of(step))
-_TOP: dict[str, Shape] = {
-    "rules": list_of(text),
-    "profile": one_of(*PROFILES),
-    "config": settings.config,
-    "expect": expectations.expect,
-    "sweep": _SWEEP,
-}
-_FILE = record(_TOP, id=text, steps=list_of(step))
-
-
 def load_scenarios(paths: Iterable[Path], known_rules: Collection[str] | None = None) -> list[Scenario]:
     """All scenarios in files and folders (searched for .yaml and .yml), in order of path.
 
     Raises `UsageError` for a path that is not there, for a file that is not in the format, and for an id
     that two scenarios share. `known_rules` is the catalogue: ids outside of it become warnings.
     """
+    found, faults = read_scenarios(paths, known_rules)
+    if faults:
+        raise faults[0] if len(faults) == 1 else ScenarioFilesError(faults)
+    return found
+
+
+def read_scenarios(
+    paths: Iterable[Path], known_rules: Collection[str] | None = None
+) -> tuple[list[Scenario], list[ScenarioFileError]]:
+    """As `load_scenarios`, but with every file that is at fault, not only the first."""
     seen: dict[str, Scenario] = {}
-    for path in paths:
-        for file in _files(path):
+    faults: list[ScenarioFileError] = []
+    for file in dict.fromkeys(file for path in paths for file in files_in(path)):
+        try:
             for scenario in parse_file(file, known_rules):
-                other = seen.get(scenario.id)
-                if other is not None:
-                    raise ScenarioFileError(
-                        scenario.path, scenario.line, f"the id {scenario.id!r} is also that of {other.path}"
-                    )
-                seen[scenario.id] = scenario
-    return list(seen.values())
+                _take(scenario, seen)
+        except ScenarioFileError as fault:
+            faults.append(fault)
+    return list(seen.values()), faults
 
 
-def _files(path: Path) -> list[Path]:
+def _take(scenario: Scenario, seen: dict[str, Scenario]) -> None:
+    other = seen.setdefault(scenario.id, scenario)
+    if other is not scenario:
+        message = f"the id {scenario.id!r} is also that of {other.path}"
+        raise ScenarioFileError(scenario.path, scenario.line, message)
+
+
+def files_in(path: Path) -> list[Path]:
+    """The scenario files that a path names, none for a folder without any; raises `UsageError`."""
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if not path.is_file():
@@ -152,26 +116,22 @@ def _expand(tree: Map, path: str, known_rules: Collection[str] | None) -> list[S
         return _scenarios(prepare(tree, None, path), "", path, known_rules)
     where = Where(path, tree.lines["cases"], "cases")
     cases = as_list(tree["cases"], where)
-    list_of(map_of(anything))(cases, where)
-    if not cases:
-        where.fail("the list is empty")
+    filled_list_of(map_of(anything))(cases, where)
     body = Map()
     body.line = tree.line
     for key, value in tree.items():
         if key != "cases":
             body.put(key, value, tree.lines[key])
+    unused = unused_names(cases, body, path)
     return [
-        scenario
+        replace(scenario, warnings=scenario.warnings + unused)
         for number, case in enumerate(cases)
         for scenario in _scenarios(prepare(body, case, path), f"[{number}]", path, known_rules)
     ]
 
 
 def _scenarios(tree: Map, suffix: str, path: str, known_rules: Collection[str] | None) -> list[Scenario]:
-    where = Where(path, tree.line, "")
-    for key in ("steps", "sweep"):
-        _drop_emptied(tree, key)
-    _FILE(tree, where)
+    scenario_file(tree, path)
     scenario = Scenario(
         id=tree["id"] + suffix,
         rules=tuple(tree.get("rules", ())),
@@ -181,30 +141,23 @@ def _scenarios(tree: Map, suffix: str, path: str, known_rules: Collection[str] |
         expect=tree.get("expect", Map()),
         path=path,
         line=tree.lines["id"],
-        warnings=tuple(_warnings(tree, path, known_rules)),
+        warnings=tuple(warnings(tree, path, known_rules)),
     )
     sweep = tree.get("sweep")
     if sweep is None:
-        return [scenario]
+        return [_checked(scenario)]
     tail = (_step(sweep["perform"], sweep.lines["perform"]), *_steps(sweep["then"]))
     return [
-        replace(scenario, id=f"{scenario.id}[{k}]", steps=scenario.steps[:k] + tail)
+        _checked(replace(scenario, id=f"{scenario.id}[{k}]", steps=scenario.steps[:k] + tail))
         for k in range(1, len(scenario.steps) + 1)
     ]
 
 
-def _drop_emptied(tree: Map, key: str) -> None:
-    """A step whose only key was null in this case is no step: `- cancel: ${cancel}` with `cancel: null`."""
-    owner, name = (tree, key) if key == "steps" else (tree.get("sweep"), "then")
-    steps = owner.get(name) if isinstance(owner, Map) else None
-    if not isinstance(owner, Map) or not isinstance(steps, Seq):
-        return
-    kept = Seq()
-    kept.line = steps.line
-    for item, line in zip(steps, steps.lines, strict=True):
-        if not (isinstance(item, Map) and item.emptied):
-            kept.put(item, line)
-    owner[name] = kept
+def _checked(scenario: Scenario) -> Scenario:
+    found = clash((step.name, step.value, step.line) for step in scenario.steps)
+    if found is not None:
+        raise ScenarioFileError(scenario.path, *found)
+    return scenario
 
 
 def _steps(steps: Seq) -> tuple[Step, ...]:
@@ -216,23 +169,14 @@ def _step(item: Map, line: int) -> Step:
     return Step(name, item[name] if name == "check" else plain(item[name]), line)
 
 
-def _warnings(tree: Map, path: str, known_rules: Collection[str] | None) -> list[str]:
-    warnings = [
-        f"{path}:{tree.line}: no {key!r}; {meaning}"
-        for key, meaning in (
-            ("rules", "the scenario shows no rule"),
-            ("profile", f"taken as {DEFAULT_PROFILE}"),
-        )
-        if key not in tree
-    ]
-    if known_rules is not None:
-        rules = as_list(tree.get("rules", Seq()), Where(path, tree.line, "rules"))
-        warnings += [
-            f"{path}:{line}: unknown rule {rule!r}"
-            for rule, line in zip(rules, rules.lines, strict=True)
-            if rule not in known_rules
-        ]
-    return warnings
-
-
-__all__ = ["Scenario", "ScenarioFileError", "Step", "load_scenarios", "parse_file", "parse_text"]
+__all__ = [
+    "Scenario",
+    "ScenarioFileError",
+    "ScenarioFilesError",
+    "Step",
+    "files_in",
+    "load_scenarios",
+    "parse_file",
+    "parse_text",
+    "read_scenarios",
+]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rho_conformance.scenario.shapes import (
     Shape,
     Where,
+    among,
     anything,
     as_map,
     flag,
@@ -14,13 +16,15 @@ from rho_conformance.scenario.shapes import (
     known_keys,
     list_of,
     map_of,
+    put,
     record,
+    said,
     text,
     true,
     when,
 )
 from rho_conformance.scenario.tree import Map, Seq
-from rho_conformance.vocabulary import FIELDS
+from rho_conformance.vocabulary import EVENTS, FIELDS
 
 GAP = "..."
 MAX = "max"
@@ -36,7 +40,13 @@ PLAIN_MESSAGES = ("system", "user")
 def number(value: Any, where: Where) -> None:
     """What `$min` and `$max` compare with."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        where.fail(f"expected a number, got {value!r}")
+        where.fail(f"expected a number, got {said(value)}")
+
+
+def part(value: Any, where: Where) -> None:
+    """What `$prefix` and `$contains` look for: a text, for `3` may be part of 13 and of "3" alike."""
+    if not isinstance(value, str):
+        where.fail(f"expected a text, got {said(value)}; a number needs quotes here")
 
 
 def value_pattern(value: Any, where: Where) -> None:
@@ -59,10 +69,10 @@ OPERATORS: dict[str, Shape] = {
     "$one_of": list_of(value_pattern),
     "$min": number,
     "$max": number,
-    "$prefix": text,
-    "$prefix_of": text,
-    "$contains": text,
-    "$lacks": text,
+    "$prefix": part,
+    "$prefix_of": part,
+    "$contains": part,
+    "$lacks": part,
 }
 
 
@@ -79,7 +89,7 @@ def or_operator(shape: Shape) -> Shape:
 operator_only: Shape = when(
     is_operator,
     value_pattern,
-    lambda value, where: where.fail(f"expected an operator such as $contains, got {value!r}"),
+    lambda value, where: where.fail(f"expected an operator such as $contains, got {said(value)}"),
 )
 
 
@@ -87,26 +97,41 @@ def observation_name(value: Any, where: Where) -> None:
     """A name that the protocol knows: a misspelt one would make `absent` hold for ever."""
     text(value, where)
     if value not in FIELDS:
-        where.fail(f"there is no observation {value!r}")
+        where.fail(f"there is no observation {said(value)}; {among(str(value), FIELDS)}")
 
 
-def observation_pattern(value: Any, where: Where) -> None:
-    """`Name`, `{Name: {field: value}}` or `{event: Name, field: value}`."""
-    if isinstance(value, str):
-        observation_name(value, where)
-        return
-    pattern = as_map(value, where)
-    if "event" in pattern:
-        observation_name(pattern["event"], where.key(pattern, "event"))
-        _fields(pattern, where, pattern["event"], skip="event")
-        return
-    if len(pattern) != 1:
-        where.fail(f"an observation pattern is one name with a map, got the keys {', '.join(pattern) or 'none'}")
-    (name,) = pattern
-    if name not in FIELDS:
-        Where(where.path, pattern.lines[name], where.what).fail(f"there is no observation {name!r}")
-    place = where.key(pattern, name)
-    _fields(as_map(pattern[name], place), place, name)
+def event_name(value: Any, where: Where) -> None:
+    """A name that a reader can meet: `events` holds no other, and would wait for it in vain."""
+    observation_name(value, where)
+    if value not in EVENTS:
+        where.fail(f"{value} is no event and never stands here; use order, count or absent")
+
+
+def _named(naming: Shape) -> Shape:
+    """`Name`, `{Name: {field: value}}` or `{event: Name, field: value}` with a name that `naming` takes."""
+
+    def check(value: Any, where: Where) -> None:
+        if isinstance(value, str):
+            naming(value, where)
+            return
+        pattern = as_map(value, where)
+        if "event" in pattern:
+            naming(pattern["event"], where.key(pattern, "event"))
+            _fields(pattern, where, pattern["event"], skip="event")
+            return
+        if len(pattern) != 1:
+            got = ", ".join(pattern) or "none"
+            where.fail(f"an observation pattern is one name with a map, got the keys {got}")
+        (name,) = pattern
+        naming(name, replace(where, line=pattern.lines[name]))
+        place = where.key(pattern, name)
+        _fields(as_map(pattern[name], place), place, name)
+
+    return check
+
+
+observation_pattern: Shape = _named(observation_name)
+event_pattern: Shape = _named(event_name)
 
 
 def _fields(pattern: Map, where: Where, name: str, skip: str = "") -> None:
@@ -168,10 +193,10 @@ def sequence_of(pattern: Shape) -> Shape:
     def element(value: Any, where: Where) -> None:
         if value == GAP:
             return
-        if isinstance(value, dict) and set(value) == {"opt"}:
-            pattern(value["opt"], where.key(as_map(value, where), "opt"))
-        elif isinstance(value, dict) and set(value) == {"set"}:
-            list_of(pattern)(value["set"], where.key(as_map(value, where), "set"))
+        if isinstance(value, Map) and set(value) == {"opt"}:
+            put(value, "opt", pattern(value["opt"], where.key(value, "opt")))
+        elif isinstance(value, Map) and set(value) == {"set"}:
+            list_of(pattern)(value["set"], where.key(value, "set"))
         else:
             pattern(value, where)
 
@@ -216,6 +241,7 @@ __all__ = [
     "GAP",
     "MAX",
     "OPERATORS",
+    "event_pattern",
     "is_operator",
     "message",
     "message_pattern",

@@ -7,12 +7,14 @@ from typing import Any
 
 from rho_conformance.driver import ConnectedDriver, Hello, JsonMap
 from rho_conformance.scenario.book import PENDING, Book, Run, read_book
-from rho_conformance.scenario.expect import OPEN, Judgement, asks_for, judge
+from rho_conformance.scenario.expect import Judgement, asks_for, judge
+from rho_conformance.scenario.filegrammar import JUDGING
 from rho_conformance.scenario.match import matches_observation
 from rho_conformance.scenario.model import Scenario, Step
+from rho_conformance.scenario.names import OPEN
 from rho_conformance.scenario.normalise import show, show_near, show_observation
 from rho_conformance.scenario.standing import CAPABILITY, is_breach, is_deadlock
-from rho_conformance.scenario.steps import Delivery, deliveries, unopened
+from rho_conformance.scenario.steps import Delivery, deliveries, lost_address, unopened
 from rho_conformance.scenario.view import View
 from rho_conformance.trace import StepRecord, Trace
 from rho_conformance.vocabulary import COMMANDS
@@ -57,6 +59,11 @@ class Play:
         self.perform([], implicit=True)
         return True
 
+    def settle_first(self) -> None:
+        """Before the first stimulus nobody has reported anything yet: ask for it."""
+        if not self.trace.steps:
+            self.perform([], implicit=True)
+
     def book(self) -> Book:
         if self._book is None or self._book[0] != len(self.trace.steps):
             self._book = (len(self.trace.steps), read_book(self.trace, frozenset(self.implicit)))
@@ -65,6 +72,8 @@ class Play:
     # --- steps --------------------------------------------------------------------------------------------
 
     def step(self, step: Step) -> None:
+        if step.name in JUDGING:
+            self.settle_first()
         if step.name == "until":
             self.until(step)
         elif step.name == "check":
@@ -74,6 +83,12 @@ class Play:
                 self.deliver(delivery, step)
 
     def deliver(self, delivery: Delivery, step: Step) -> None:
+        lost = lost_address(delivery, self.trace, self.book())
+        if lost is not None:
+            raise End(FAIL, f"{step}: {lost}")
+        if any("crash" in stimulus for stimulus in delivery.stimuli):
+            # What a finished run came to is known; only after the crash nobody can be asked any more.
+            self.take_outcomes_of_finished()
         record = self.perform(delivery.stimuli)
         refused = next((seen for seen in record.seen() if seen.name == "Refused"), None)
         if refused is not None:
@@ -126,8 +141,11 @@ class Play:
 
     def take_needed_outcomes(self, expectation: dict[str, Any]) -> None:
         """In a `check`, ask for the outcomes of finished runs; an unfinished one is pending, not drained."""
-        if not (asks_for(expectation, "outcome") or asks_for(expectation, "outcomes")):
-            return
+        if asks_for(expectation, "outcome") or asks_for(expectation, "outcomes"):
+            self.take_outcomes_of_finished()
+
+    def take_outcomes_of_finished(self) -> None:
+        """Take the outcome of every run that is over."""
         book = self.book()
         for run in book.runs.values():
             busy = self.trace.facts_of(run.session).get("busy") is True
@@ -163,6 +181,7 @@ class Play:
         if self.trace.open_error is None:
             for step in self.scenario.steps:
                 self.step(step)
+            self.settle_first()
             self.finish()
         elif not _expects_refusal(self.scenario.expect):
             raise End(FAIL, f"the configuration was refused: {self.trace.open_error}")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rho_conformance.scenario.grammar import exactly_one
 from rho_conformance.scenario.patterns import MAX, message
 from rho_conformance.scenario.shapes import (
     Shape,
+    Where,
     duration,
+    filled_list_of,
     flag,
     integer,
     is_map,
-    is_text,
     list_of,
     map_of,
+    name,
+    natural_or,
     one_of,
     record,
     text,
@@ -30,7 +35,15 @@ _TOOL_OPTIONS = record(
     }
 )
 _COMPACTOR = one_of("external", "cooperative")
-REVISION = when(is_text, one_of(MAX), integer)
+REVISION = natural_or(MAX)
+
+
+def _sessions(value: Any, where: Where) -> None:
+    filled_list_of(name)(value, where)
+    for index, session in enumerate(value):
+        if session in value[:index]:
+            where.item(value, index).fail(f"the session {session!r} stands twice")
+
 
 CONFIG: dict[str, Shape] = {
     "event_capacity": integer,
@@ -46,7 +59,7 @@ CONFIG: dict[str, Shape] = {
     "history": list_of(message),
     "revision": REVISION,
     "system": text,
-    "sessions": list_of(text),
+    "sessions": _sessions,
     "ephemeral": flag,
     "background_limit": integer,
     "completion_capacity": integer,

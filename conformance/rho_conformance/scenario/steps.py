@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rho_conformance.driver import JsonMap
+from rho_conformance.scenario.book import Book
+from rho_conformance.scenario.grammar import START_LIKE
 from rho_conformance.scenario.model import Step
 from rho_conformance.scenario.normalise import show
 from rho_conformance.trace import StepRecord, Trace
@@ -62,6 +64,40 @@ def _stimuli(name: str, value: Any, trace: Trace) -> Iterator[tuple[JsonMap, boo
 def _asked(ask: str, trace: Trace) -> bool:
     """Whether a question is open: `respond` answers one, but a driver refuses it as any other command."""
     return bool(trace.steps) and f"{HOST}{ask}" in trace.steps[-1].waiting_on
+
+
+def lost_address(delivery: Delivery, trace: Trace, book: Book) -> str | None:
+    """What is wrong with the first stimulus that names a run or a session which does not exist yet."""
+    starts = len(book.runs)
+    sessions = _sessions(trace)
+    for stimulus in delivery.stimuli:
+        ((name, value),) = stimulus.items()
+        fields = value if isinstance(value, dict) else {}
+        session, run = fields.get("session"), fields.get("run")
+        if session is not None and sessions is not None and session not in sessions:
+            return f"there is no session {session}"
+        if name in START_LIKE:
+            starts += 1
+        elif run is not None and run not in [f"r{number}" for number in range(1, starts + 1)]:
+            return f"there is no run {run}"
+        if name == "new_session" and sessions is not None:
+            # The driver names one that the file does not name, and says how only in its facts.
+            sessions = [*sessions, fields["as"]] if "as" in fields else None
+    return None
+
+
+def _sessions(trace: Trace) -> list[str] | None:
+    """The sessions so far; None where they are not known, because the driver names them and does not tell."""
+    known = list(trace.config.get("sessions") or [trace.main_session])
+    for record in trace.steps:
+        if "sessions" not in record.facts:
+            for stimulus in record.perform:
+                fields = stimulus.get("new_session")
+                if fields is not None and "as" not in fields:
+                    return None
+                known += [fields["as"]] if fields is not None else []
+        known += record.facts.get("sessions", {})
+    return known
 
 
 def unopened(delivery: Delivery, record: StepRecord) -> str | None:

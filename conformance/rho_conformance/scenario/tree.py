@@ -1,17 +1,10 @@
-"""Read YAML into plain values that remember their lines, and substitute `${name}` (scenario format §1).
-
-The YAML 1.2 core schema is used: `yes`, `no`, `on` and `off` are texts, and so are `1:30` and `2000-01-01`;
-PyYAML's own loaders would turn them into booleans, numbers and dates.
-"""
+"""Plain values that remember their lines, and the `${name}` in them (scenario format §1)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-import yaml
 
 from rho_conformance.errors import UsageError
 
@@ -26,15 +19,24 @@ class ScenarioFileError(UsageError):
         self.path, self.line, self.message = path, line, message
 
 
+class ScenarioFilesError(UsageError):
+    """Several scenario files are not in the format: `faults` holds the first fault of each."""
+
+    def __init__(self, faults: Sequence[ScenarioFileError]) -> None:
+        super().__init__("\n".join(map(str, faults)))
+        self.faults = tuple(faults)
+
+
 class Map(dict[str, Any]):
     """A YAML map; `lines` says where each key stands."""
 
     line: int = 0
-    emptied: bool = False  # it had keys, and all of them were null
+    emptied: bool = False  # it had keys, and a case made all of them null
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: dict[str, int] = {}
+        self.nulls: dict[str, int] = {}  # keys that the file itself left without a value, and where
 
     def put(self, key: str, value: Any, line: int) -> None:
         self[key] = value
@@ -55,146 +57,87 @@ class Seq(list[Any]):
         self.lines.append(line)
 
 
-class _Loader(yaml.SafeLoader):
-    """The safe loader with the resolvers of the YAML 1.2 core schema alone."""
-
-
-_Loader.yaml_implicit_resolvers = {}
-
-
-_CORE_SCHEMA = [
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
-]
-for _tag, _pattern, _first in _CORE_SCHEMA:
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
-
-
-def load_tree(path: Path) -> Map:
-    """The one document of a file, a map; raises `ScenarioFileError`."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ScenarioFileError(str(path), 1, f"cannot be read: {fault}") from fault
-    return parse_tree(text, str(path))
-
-
-def parse_tree(text: str, path: str) -> Map:
-    """The one document in a text; `path` names it in errors."""
-    loader = _Loader(text)
-    try:
-        node = loader.get_single_node()
-    except yaml.MarkedYAMLError as fault:
-        mark = fault.problem_mark or fault.context_mark
-        raise ScenarioFileError(path, mark.line + 1 if mark else 1, f"not YAML: {fault.problem}") from fault
-    except yaml.YAMLError as fault:
-        raise ScenarioFileError(path, 1, f"not YAML: {fault}") from fault
-    finally:
-        loader.dispose()
-    value = _value(node, path, ()) if node is not None else None
-    if not isinstance(value, Map):
-        raise ScenarioFileError(path, 1, "a scenario file holds one map")
-    return value
-
-
-def _value(node: yaml.Node, path: str, above: tuple[yaml.Node, ...]) -> Any:
-    line = node.start_mark.line + 1
-    if node in above:
-        raise ScenarioFileError(path, line, "an alias holds itself")
-    if isinstance(node, yaml.MappingNode):
-        return _map(node, path, (*above, node))
-    if isinstance(node, yaml.SequenceNode):
-        result = Seq()
-        result.line = line
-        for item in node.value:
-            result.put(_value(item, path, (*above, node)), item.start_mark.line + 1)
-        return result
-    assert isinstance(node, yaml.ScalarNode)
-    return _scalar(node, path, line)
-
-
-def _map(node: yaml.MappingNode, path: str, above: tuple[yaml.Node, ...]) -> Map:
-    result = Map()
-    result.line = node.start_mark.line + 1
-    for key_node, value_node in node.value:
-        line = key_node.start_mark.line + 1
-        if not isinstance(key_node, yaml.ScalarNode):
-            raise ScenarioFileError(path, line, "a key must be a text")
-        if key_node.value in result:
-            raise ScenarioFileError(path, line, f"the key {key_node.value!r} stands twice")
-        result.put(key_node.value, _value(value_node, path, above), line)
-    return result
-
-
-def _scalar(node: yaml.ScalarNode, path: str, line: int) -> Any:
-    text: str = node.value
-    kind = node.tag.rpartition(":")[2]
-    try:
-        if kind == "str":
-            return text
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() == "true"
-        if kind == "int":
-            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
-        if kind == "float":
-            return float(text)
-    except ValueError as fault:
-        raise ScenarioFileError(path, line, f"{text!r} is no {kind}") from fault
-    raise ScenarioFileError(path, line, f"the tag {node.tag!r} has no meaning here")
-
-
-def prepare(tree: Any, names: Mapping[str, Any] | None, path: str, line: int = 1) -> Any:
+def prepare(tree: Any, names: Mapping[str, Any] | None, path: str) -> Any:
     """Put the values of `names` in place of `${name}` and leave out keys whose value is null.
 
-    Without `names` (a file without `cases`) nothing is substituted. Raises `ScenarioFileError` for a name
-    that the case does not have.
+    `names` is None for a file without `cases`. Raises `ScenarioFileError` for a name that has no value.
     """
-    if isinstance(tree, Map):
-        return _prepare_map(tree, names, path)
-    if isinstance(tree, Seq):
-        sequence = Seq()
-        sequence.line = tree.line
-        for item, at in zip(tree, tree.lines, strict=True):
-            sequence.put(prepare(item, names, path, at), at)
-        return sequence
-    if isinstance(tree, str) and names is not None:
-        return _substitute(tree, names, path, line)
-    return tree
+    return _Preparation(names, path).value(tree, 1)
 
 
-def _prepare_map(tree: Map, names: Mapping[str, Any] | None, path: str) -> Map:
-    result = Map()
-    result.line = tree.line
-    for key, value in tree.items():
-        line = tree.lines[key]
-        prepared = prepare(value, names, path, line)
-        if prepared is None:
-            continue
-        name = key if names is None else _substitute(key, names, path, line)
-        if not isinstance(name, str):
-            name = plain_text(name)
-        if name in result:
-            raise ScenarioFileError(path, line, f"the key {name!r} stands twice")
-        result.put(name, prepared, line)
-    result.emptied = bool(tree) and not result
-    return result
+def names_in(tree: Any) -> Iterator[str]:
+    """All names that stand as `${name}` in keys and values."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from names_in(key)
+            yield from names_in(value)
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from names_in(item)
+    elif isinstance(tree, str):
+        yield from _NAME.findall(tree)
 
 
-def _substitute(text: str, names: Mapping[str, Any], path: str, line: int) -> Any:
-    def value(name: str) -> Any:
-        if name not in names:
-            raise ScenarioFileError(path, line, f"no value for ${{{name}}} in this case")
-        return names[name]
+class _Preparation:
+    """Makes one scenario's tree of a file's. `inside` a value of a case nothing is substituted again."""
 
-    whole = _NAME.fullmatch(text)
-    if whole:
-        # Values of a case are not substituted again, but their nulls count as absent like all others.
-        return prepare(value(whole[1]), None, path, line)
-    return _NAME.sub(lambda found: plain_text(value(found[1])), text)
+    def __init__(self, names: Mapping[str, Any] | None, path: str, *, inside: bool = False) -> None:
+        self.names, self.path, self.inside = names, path, inside
+
+    def value(self, tree: Any, line: int) -> Any:
+        if isinstance(tree, Map):
+            return self.map(tree)
+        if isinstance(tree, Seq):
+            sequence = Seq()
+            sequence.line = tree.line
+            for item, at in zip(tree, tree.lines, strict=True):
+                sequence.put(self.value(item, at), at)
+            return sequence
+        return self.text(tree, line) if isinstance(tree, str) and not self.inside else tree
+
+    def map(self, tree: Map) -> Map:
+        result = Map()
+        result.line = tree.line
+        for key, value in tree.items():
+            line = tree.lines[key]
+            prepared = self.value(value, line)
+            name = key if self.inside else plain_text(self.text(key, line))
+            if prepared is None:
+                if value is None and not self.inside:
+                    result.nulls[name] = line
+                continue
+            if name in result:
+                raise ScenarioFileError(self.path, line, f"the key {name!r} stands twice")
+            result.put(name, prepared, line)
+        result.emptied = bool(tree) and not result and not result.nulls
+        return result
+
+    def text(self, text: str, line: int) -> Any:
+        whole = _NAME.fullmatch(text)
+        if whole:
+            if self.names is None:
+                raise ScenarioFileError(self.path, line, f"no value for {text}: the file has no cases")
+            return _Preparation(None, self.path, inside=True).value(self.of(whole[1], line), line)
+        if self.names is None:
+            return text  # a text may speak of ${HOME}
+        return _NAME.sub(lambda found: self.part(found[1], line), text)
+
+    def part(self, name: str, line: int) -> str:
+        value = self.of(name, line)
+        if isinstance(value, dict | list):
+            message = f"${{{name}}} is a map or a list in this case, and cannot stand inside a text"
+            raise ScenarioFileError(self.path, line, message)
+        return plain_text(value)
+
+    def of(self, name: str, line: int) -> Any:
+        if self.names is None or name not in self.names:
+            raise ScenarioFileError(self.path, line, f"no value for ${{{name}}} in this case")
+        return self.names[name]
+
+
+def shorten(text: str, longest: int = 80) -> str:
+    """A text in one line of an error, cut when it is long."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def plain_text(value: Any) -> str:

@@ -47,7 +47,7 @@ class Gate:
         """Hand over an item; for a call that is over it is a late answer, which changes nothing."""
         if not self.open:
             return
-        self._items.append(item)
+        self._items += unfolded(item)
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -91,7 +91,27 @@ async def model_stream(gate: Gate) -> AsyncIterator[Chunk]:
 
 
 def is_last(item: Json) -> bool:
-    return bool({"return", "text", "calls", "fail", "panic"} & item.keys())
+    return bool({"return", "fail", "panic"} & item.keys())
+
+
+def unfolded(item: Json) -> list[Json]:
+    """The shorthand of a whole response as the single items it stands for: each is taken for itself."""
+    if not {"text", "calls"} & item.keys():
+        return [item]
+    texts = _texts(item.get("text"))
+    out: list[Json] = [{"reasoning": text} for text in _texts(item.get("reasoning"))]
+    out += [{"delta": text} for text in texts]
+    out += [{"call_delta": _whole(index, call)} for index, call in enumerate(item.get("calls") or ())]
+    blocks = {"text": "".join(texts) if "text" in item else None, "calls": item.get("calls")}
+    return [*out, {"return": {key: value for key, value in blocks.items() if value is not None}}]
+
+
+def _whole(index: int, call: Json) -> Json:
+    return {"index": index, "id": call["id"], "name": call["tool"], "arguments": _json(call.get("args", {}))}
+
+
+def _json(args: Any) -> str:
+    return args if isinstance(args, str) else json.dumps(args)
 
 
 class Said:
@@ -119,23 +139,22 @@ class Said:
     def _chunks(self, item: Json) -> list[Chunk]:
         if "delta" in item:
             return [self._say(item["delta"])]
-        if "reasoning" in item and not is_last(item):
+        if "reasoning" in item:
             return [_think(item["reasoning"])]
         if "call_delta" in item:
             return [self._call_delta(item["call_delta"])]
-        return self._missing(item) if is_last(item) else []
+        return self._missing(item["return"]) if "return" in item else []
 
-    def _missing(self, item: Json) -> list[Chunk]:
-        """A `return` adds what was not streamed yet; the shorthand streams all that it holds."""
-        blocks, known = (item["return"], set(self.calls.values())) if "return" in item else (item, set())
-        out: list[Chunk] = [_think(text) for text in _texts(blocks.get("reasoning"))]
+    def _missing(self, blocks: Json) -> list[Chunk]:
+        """A `return` adds what was not streamed yet."""
+        known = set(self.calls.values())
+        out: list[Chunk] = []
         for text in _texts(blocks.get("text")):
-            if rest := text.removeprefix(self.text if "return" in item else ""):
+            if rest := text.removeprefix(self.text):
                 out.append(self._say(rest))
             elif not self.anything:
                 out.append("")
-        out += [self._call(call) for call in blocks.get("calls") or () if call["id"] not in known]
-        return out
+        return out + [self._call(call) for call in blocks.get("calls") or () if call["id"] not in known]
 
     def _say(self, text: str) -> str:
         self.text += text
@@ -144,9 +163,7 @@ class Said:
     def _call(self, call: Json) -> Chunk:
         index = max(self.calls, default=-1) + 1
         self.calls[index] = call["id"]
-        args = call.get("args", {})
-        text = args if isinstance(args, str) else json.dumps(args)
-        return {index: DeltaToolCall(name=call["tool"], json_args=text, tool_call_id=call["id"])}
+        return {index: DeltaToolCall(call["tool"], _json(call.get("args", {})), tool_call_id=call["id"])}
 
     def _call_delta(self, delta: Json) -> Chunk:
         index = delta["index"]

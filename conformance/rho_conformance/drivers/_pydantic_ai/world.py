@@ -179,6 +179,7 @@ class World:
 
     def close(self) -> None:
         """End every task of this world, so that none outlives it."""
+        self._observations = []  # what the end of the world does is no answer to the last stimulus
         for _ in range(3):
             for task in asyncio.all_tasks(self.loop):
                 task.cancel()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rho_conformance.drivers.corework import decode, items
-from rho_conformance.drivers.corework.interpret import TOOL_PHASES
+from rho_conformance.drivers.corework.interpret import TOOL_PHASES, recorded
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.upcalls import Upcall
 from rho_conformance.errors import DriverError
@@ -89,11 +89,15 @@ def boundary(port: SessionPort, value: Any) -> None:
 
 
 def recorder(port: SessionPort, value: Any) -> None:
-    """`ok` or `fail`: neither changes anything, since the run does not wait for its recorder."""
+    """`ok` or `fail`, to the record that is out: the run goes on all the same."""
     if value not in ("ok", "fail"):
         raise DriverError(f"recorder: expected ok or fail, got {value!r}")
-    if port.find("Record") is None:
+    upcall = port.find("Record")
+    if upcall is None:
         not_open(port, "recorder")
+    elif upcall.open:
+        upcall.finish()
+        port.feed(recorded(upcall))
 
 
 Answer = Callable[[SessionPort, Any], None]

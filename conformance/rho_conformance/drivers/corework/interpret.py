@@ -209,8 +209,14 @@ def _record(port: SessionPort, e: fx.RecordUsage) -> None:
     outcome: Any = {"Failed": str(e.error_kind)} if e.outcome == "Failed" else e.outcome
     shown = {"step": e.step, "attempt": e.attempt, "outcome": outcome, "usage": encode.usage(e.usage)}
     port.open(upcall, shown)
-    # The run never waits for the recorder: what it says changes nothing, and a drop does not wait for it.
-    upcall.finish()
+    if not port.world.settings.gated_recorder:
+        upcall.finish()
+        port.queue.append(recorded(upcall))
+
+
+def recorded(upcall: Upcall) -> i.SessionInput:
+    """The recorder is through; for a run that is over this comes too late."""
+    return i.ForRun("" if upcall.run is None else upcall.run.name, i.UsageRecorded())
 
 
 def _start_timer(port: SessionPort, e: fx.StartTimer) -> None:
@@ -232,8 +238,8 @@ def _signal_cancel(port: SessionPort, e: fx.SignalCancel) -> None:
 def token_cancelled(port: SessionPort) -> None:
     """Whoever is still at work observes the shared token; a provider that heeds it stops by itself."""
     for upcall in list(port.upcalls):
-        if not upcall.open or upcall.run is not port.active:
-            continue
+        if not upcall.open or upcall.run is not port.active or upcall.kind == "Record":
+            continue  # a recorder has no token
         if isinstance(upcall, ToolUpcall) and upcall.detachable:
             continue  # a job has a token of its own (RHO-CAN-3)
         port.abandon(upcall, "token")

@@ -140,9 +140,12 @@ class SessionPort:
             run.wanted = 0
 
     def _bury(self) -> bool:
-        """After a drop the session is free once nothing that the run started is alive (RHO-DROP-2)."""
+        """After a drop the session is free once nothing that the run started is alive (RHO-DROP-2).
+
+        What a recorder was given is in its own hands.
+        """
         run = self.leaving
-        if run is None or any(u.run is run and u.open for u in self.upcalls):
+        if run is None or any(u.run is run and u.open and u.kind != "Record" for u in self.upcalls):
             return False
         self.leaving = None
         self.feed(i.TasksGone(run.name))
