@@ -74,9 +74,10 @@ class Hello:
     def parse(cls, raw: JsonMap) -> Hello:
         """Check `raw` against `spec/protocol.md`; raises `DriverError`."""
         check_hello(raw)
+        raw = {"version": "0", **raw}
         return cls(
             name=raw["name"],
-            version=raw.get("version", "0"),
+            version=raw["version"],
             profiles=tuple(raw["profiles"]),
             capabilities=tuple(raw.get("capabilities", ("*",))),
             time=raw["time"],

@@ -76,6 +76,8 @@ SHOWN_BY = {
     "delivered-stays-held": "STEER/again-after-a-reset[0]",
     "capped-hint": "reported/PB-34/hint-is-capped[0]",
     "late-compaction-left": "CAN/cooperative-parties[1]",
+    "compaction-by-hand-raced": "SHUT/compactions-count[0]",
+    "recorder-unawaited": "CAN/while-recording[0]",
     "applied-on-its-way": "STEER/while-applied-is-blocked[0]",
     "steer-accepted-while-ending": "STEER/after-the-cancel[0]",
     "shutdown-before-busy": "SHUT/shut-for-good[0]",

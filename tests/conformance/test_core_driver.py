@@ -58,6 +58,10 @@ class Play:
         """Fields of the observations of that name, of the whole play."""
         return [fields for n, fields in self.everything if n == name]
 
+    def order(self, *names: str) -> list[str]:
+        """Those of these names that were observed, in their order."""
+        return [n for n, _ in self.everything if n in names]
+
     def replies(self) -> dict[str, Any]:
         return {f["name"]: f["value"] for f in self.of("Reply")}
 
@@ -103,9 +107,7 @@ def test_a_plain_run() -> None:
 
 def test_start_like_steps_take_run_names_even_when_refused() -> None:
     play = Play()
-    play.do(
-        {"start": "a"}, {"start": "b"}, {"provider": {"text": "x"}}, {"start": {"text": "c", "as": "third"}}
-    )
+    play.do({"start": "a"}, {"start": "b"}, {"provider": {"text": "x"}}, {"start": {"text": "c", "as": "third"}})
     assert play.replies()["r2"]["error"] == "SessionBusy"
     assert play.replies()["third"] == "ok"
     assert [f["run_id"] for f in play.of("Started")] == ["r1", "r3"]
@@ -172,9 +174,7 @@ def test_outcome_drains_a_held_reader_and_answers_later() -> None:
     play.do({"provider": {"text": "x"}})
     assert play.replies()["outcome1"]["ok"]["text"] == "x"
     play.do({"read": "all"})
-    assert play.names == ["Completed", "EventsClosed"], (
-        "drained events are observed by nobody, what is left is"
-    )
+    assert play.names == ["Completed", "EventsClosed"], "drained events are observed by nobody, what is left is"
 
 
 def test_closing_the_reader_interrupts() -> None:
@@ -222,9 +222,7 @@ def test_a_question_is_answered_once_and_by_name() -> None:
 
 def test_a_clone_of_a_question_is_refused() -> None:
     play = Play(tools={"t": {}}, max_parallel_tools=2)
-    play.do(
-        {"start": "x"}, calls("A", "B"), {"tool": {"id": "A", "ask": "Q"}}, {"tool": {"id": "B", "ask": "Q"}}
-    )
+    play.do({"start": "x"}, calls("A", "B"), {"tool": {"id": "A", "ask": "Q"}}, {"tool": {"id": "B", "ask": "Q"}})
     assert [(f["call_id"], f["ask"]) for f in play.of("AskRefused")] == [("B", "Q")]
     assert {f["call_id"] for f in play.of("Abandoned")} == {"A", "B"}
     assert play.of("Failed")[0]["retryability"] == "Permanent"
@@ -257,9 +255,7 @@ def test_a_claimed_steer_is_delivered() -> None:
 def test_cancel_abandons_and_what_comes_then_is_late() -> None:
     play = Play(tools={"t": {}})
     play.do({"start": "x"}, calls("A"), {"cancel": {}})
-    assert [(f["upcall"], f["call_id"], f["how"]) for f in play.of("Abandoned")] == [
-        ("ToolExecute", "A", "dropped")
-    ]
+    assert [(f["upcall"], f["call_id"], f["how"]) for f in play.of("Abandoned")] == [("ToolExecute", "A", "dropped")]
     assert play.fact("tokens") == {"r1": "cancelled"}
     play.do({"tool": {"id": "A", "return": "late"}}, {"provider": {"text": "late"}}, {"cancel": {}})
     assert play.names == ["Reply"]
@@ -376,6 +372,121 @@ def test_a_compaction_by_hand_is_pending_until_it_is_done() -> None:
     assert (play.fact("history"), play.fact("revision")) == ([{"user": "short"}], 1)
 
 
+@pytest.mark.parametrize("compactor", ["external", "cooperative"])
+def test_a_compaction_by_hand_is_told_of_a_shutdown_and_goes_on(compactor: str) -> None:
+    play = Play(compactor=compactor, history=[{"user": "a"}, {"user": "b"}])
+    play.do({"compact": {}}, {"shutdown": {}}, {"shutdown": {}})
+    assert [(f["upcall"], f["how"]) for f in play.of("Abandoned")] == [("Compact", "token")]
+    assert (play.waits, play.fact("state"), play.fact("busy")) == (["compactor"], "Cancelling", True)
+    play.do({"compactor": {"return": ["short"]}})
+    assert play.replies()["compact1"] == "ok"
+    assert (play.fact("state"), play.fact("revision"), play.waits) == ("Completed", 1, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"fail": {"kind": "Cancelled"}}, "Cancelled"),
+        ({"fail": {"kind": "Timeout"}}, "Provider"),
+        ({"interrupted": True}, "Interrupted"),
+        ({"return": []}, "InvalidHostResponse"),
+    ],
+)
+def test_the_answer_decides_how_a_compaction_by_hand_ends(answer: Json, error: str) -> None:
+    play = Play(history=[{"user": "a"}])
+    play.do({"compact": {}}, {"shutdown": {}}, {"compactor": answer})
+    assert play.replies()["compact1"]["error"] == error
+    assert (play.fact("state"), play.fact("revision"), play.fact("busy")) == ("Idle", 0, False)
+
+
+def test_a_late_compaction_is_announced_before_the_end_and_keeps_its_place_in_a_full_channel() -> None:
+    play = Play(compaction={"messages": 1}, compactor="cooperative", event_capacity=1, reader="held")
+    play.do({"start": "x"}, {"read": 1}, {"cancel": {}})
+    assert (play.waits, play.fact("revision")) == (["compactor"], 0)
+    play.do({"compactor": {"return": ["short"]}})
+    assert (play.waits, play.fact("revision"), play.fact("state")) == (["reader"], 1, "Cancelling")
+    play.do({"read": "all"})
+    assert play.order("CompactionStarted", "CompactionCompleted", "Cancelled") == [
+        "CompactionStarted",
+        "CompactionCompleted",
+        "Cancelled",
+    ]
+    assert (play.fact("revision"), play.fact("history")) == (2, [{"user": "short"}])
+
+
+# --- the recorder -------------------------------------------------------------------------------------------------
+
+
+def test_a_gated_recorder_is_waited_for_record_by_record() -> None:
+    play = Play(recorder="gated")
+    play.do({"start": "x"}, {"provider": {"physical_retry": {"kind": "Timeout"}}})
+    assert play.of("Record") == [], "the attempt is not over"
+    play.do({"provider": {"return": {}}})
+    assert (play.waits, play.order("ModelCallCompleted", "Record", "ProviderStreamReset")) == (
+        ["recorder"],
+        ["Record", "ModelCallCompleted"],
+    )
+    play.do({"recorder": "fail"})
+    assert (play.waits, [f["outcome"] for f in play.of("Record")]) == (
+        ["recorder"],
+        [{"Failed": "Timeout"}, "InvalidResponse"],
+    )
+    assert play.of("ProviderStreamReset") == []
+    play.do({"recorder": "ok"})
+    assert (play.waits, len(play.of("ProviderStreamReset")), len(play.of("ModelCall"))) == (["model"], 1, 2)
+    play.do({"recorder": "ok"}, {"provider": {"text": "fine"}}, {"recorder": "ok"}, {"recorder": "fail"})
+    assert (play.fact("state"), [f["attempt"] for f in play.of("Record")]) == ("Completed", [1, 2, 3])
+
+
+def test_a_recorder_that_was_never_given_anything_cannot_answer() -> None:
+    play = Play(recorder="gated")
+    play.do({"recorder": "ok"})
+    assert [f["stimulus"] for f in play.of("NotOpen")] == ["recorder"]
+    with pytest.raises(DriverError, match="expected ok or fail"):
+        play.do({"recorder": "perhaps"})
+
+
+@pytest.mark.parametrize("stop", ["cancel", "drop", "close_reader"])
+def test_who_ends_the_run_does_not_wait_for_the_recorder(stop: str) -> None:
+    play = Play(recorder="gated", event_capacity=1, tools={"t": {}})
+    play.do({"start": "x"}, {"provider": {"calls": [{"id": "A", "tool": "t"}]}})
+    assert play.waits == ["recorder"]
+    play.do({stop: {}})
+    if stop == "close_reader":
+        assert play.waits == ["recorder"], "nothing is sent meanwhile"
+        play.do({"recorder": "ok"})
+    assert (play.waits, play.fact("busy")) == ([], False)
+    kept = [{"user": "x"}, {"assistant": {"text": "", "calls": ["A"]}}] if stop == "cancel" else []
+    assert play.fact("history")[:2] == kept
+    play.do({"recorder": "ok"}, {"start": "y"}, {"recorder": "ok"})
+    assert (play.waits, [u for u in play.of("Abandoned") if u["upcall"] == "Record"]) == (["model"], [])
+
+
+def test_an_answer_for_an_earlier_run_does_not_answer_the_next_one() -> None:
+    play = Play(recorder="gated")
+    play.do({"start": "x"}, {"provider": {"text": "a"}}, {"cancel": {}}, {"start": "y"}, {"recorder": "ok"})
+    play.do({"provider": {"text": "b"}})
+    assert (play.waits, len(play.of("Record"))) == (["recorder"], 2)
+    play.do({"recorder": "ok"})
+    assert play.fact("state") == "Completed"
+
+
+def test_steers_accepted_while_recording_get_another_step() -> None:
+    play = Play(recorder="gated")
+    play.do({"start": "x"}, {"provider": {"text": "a"}}, {"steer": "more"}, {"recorder": "ok"})
+    assert (play.waits, play.of("ModelCall")[-1]["messages"][-1]) == (["model"], {"user": "more"})
+
+
+def test_a_request_shows_an_aborted_answer_as_such_and_stands_in_for_its_calls_in_order() -> None:
+    past = [{"assistant": {"calls": ["A", "B"]}}, {"result": {"id": "A", "ok": True, "text": "a"}}]
+    play = Play(history=[*past, {"aborted": {"text": "half", "calls": ["C"]}}, {"aborted": {"calls": ["D"]}}])
+    play.do({"start": "x"})
+    shown = play.of("ModelCall")[0]["messages"]
+    assert [next(iter(m)) for m in shown] == ["assistant", "result", "result", "aborted", "user"]
+    assert [(m["result"]["id"], m["result"]["ok"]) for m in shown[1:3]] == [("A", True), ("B", False)]
+    assert (shown[3]["aborted"]["text"], shown[3]["aborted"]["calls"]) == ("half", [])
+
+
 def test_automatic_compaction_boundary_and_recorder() -> None:
     play = Play(compaction={"messages": 2}, boundary="gated", recorder="auto", history=[{"user": "a"}])
     play.do({"start": "x"})
@@ -385,9 +496,7 @@ def test_automatic_compaction_boundary_and_recorder() -> None:
     assert [f["accepted"] for f in play.of("CollectAck")] == [True]
     play.do({"provider": {"fail": {"kind": "Timeout"}}})
     assert [(f["outcome"], f["usage"]) for f in play.of("Record")] == [({"Failed": "Timeout"}, {})]
-    assert play.of("CompactionCompleted")[0]["outcome"]["committed_snapshot"]["history"] == [
-        {"user": "short"}
-    ]
+    assert play.of("CompactionCompleted")[0]["outcome"]["committed_snapshot"]["history"] == [{"user": "short"}]
 
 
 def test_a_cancelled_collector_is_let_go() -> None:
@@ -427,9 +536,7 @@ def test_a_crash_without_a_save_goes_back_to_the_beginning() -> None:
 def test_start_with_a_tool_call() -> None:
     play = Play(tools={"t": {}})
     bad = {"id": "A", "tool": "t", "args": "no json"}
-    play.do(
-        {"start_tool": {"call": bad}}, {"start_tool": {"call": {"id": "A", "tool": "t", "args": {"n": 1}}}}
-    )
+    play.do({"start_tool": {"call": bad}}, {"start_tool": {"call": {"id": "A", "tool": "t", "args": {"n": 1}}}})
     assert play.replies()["r1"]["error"] == "InvalidConfiguration"
     assert play.of("ToolExecute")[0]["arguments"] == {"n": 1}
 
@@ -522,9 +629,7 @@ def test_a_core_that_feeds_itself_comes_to_a_stop(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(rho_core.session, "step", endless)
     play = Play()
     play.do({"start": "x"})
-    assert (play.fact("busy"), play.waits) == (True, []), (
-        "busy and waiting for nothing: the runner sees a deadlock"
-    )
+    assert (play.fact("busy"), play.waits) == (True, []), "busy and waiting for nothing: the runner sees a deadlock"
 
 
 SCRIPT: list[Json] = [

@@ -58,7 +58,12 @@ def broken(driver: Callable[[], Any], name: str, profile: str = "common") -> dic
 def test_what_is_left_out_is_filled_in() -> None:
     trace = play(outsiders.Small, script("plain"))
     assert {(seen.session, seen.run) for seen in trace.upcalls()} == {("s1", "r1"), ("s1", "r2")}
-    assert [seen.name for seen in trace.events("s1", "r2")] == ["Started", "StepStarted", "AssistantTextDelta", "Completed"]
+    assert [seen.name for seen in trace.events("s1", "r2")] == [
+        "Started",
+        "StepStarted",
+        "AssistantTextDelta",
+        "Completed",
+    ]
     trace = play(outsiders.Small, script("tool"))
     assert [seen.fields["call_id"] for seen in trace.named("ToolProposed")] == ["A"]
     trace = play(outsiders.Small, script("cancelled"))
@@ -288,7 +293,9 @@ def conform(capsys: pytest.CaptureFixture[str], target: str, folder: Path) -> tu
     status = main(
         ["conform", target, "--profile", "common", "--examples", "20", "--report", str(folder), "--format", "json"]
     )
-    return status, json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.out, printed.err
+    return status, json.loads(printed.out)
 
 
 def test_the_driver_of_the_protocol_text_is_conformant(

@@ -235,6 +235,35 @@ def test_same_as_compares_messages_tools_and_system() -> None:
         call[key] = before
 
 
+@pytest.mark.parametrize(
+    ("entry", "fits"),
+    [
+        ("{aborted: {text: half}}", True),
+        ("{assistant: {text: half}}", True),
+        ("{assistant: {}}", True),
+        ("{assistant: {text: whole}}", False),
+        ("{user: half}", False),
+        ("{result: {id: A}}", False),
+    ],
+)
+def test_in_a_request_an_aborted_message_is_one_of_the_assistant_too(entry: str, fits: bool) -> None:
+    (scenario,) = parse_text(f"id: T\nsteps: []\nexpect: {{requests: [[{entry}]], history: [{entry}]}}")
+    aborted = {"aborted": {"text": "half", "calls": []}}
+    call = ("ModelCall", {"n": 1, "messages": [aborted]})
+    trace = Trace({}, {}, "rho", [step(1, "start hi", call, history=[aborted])])
+    found = judge(scenario.expect, View(trace, read_book(trace))).complaints
+    assert not any("expect.requests" in complaint for complaint in found) == fits
+    # In the history the two are told apart.
+    assert not any("expect.history" in complaint for complaint in found) == (entry == "{aborted: {text: half}}")
+
+
+def test_in_a_request_an_assistant_message_is_no_aborted_one() -> None:
+    (scenario,) = parse_text("id: T\nsteps: []\nexpect: {requests: [[{aborted: {}}]]}")
+    call = ("ModelCall", {"n": 1, "messages": [{"assistant": {"text": "a", "calls": []}}]})
+    trace = Trace({}, {}, "rho", [step(1, "start hi", call)])
+    assert judge(scenario.expect, View(trace, read_book(trace))).complaints
+
+
 def test_without_a_snapshot_its_key_does_not_hold() -> None:
     assert "no snapshot could be taken" in complaints("snapshot: {$lacks: secret}")[0]
 

@@ -334,8 +334,9 @@ def test_a_step_whose_key_is_null_in_a_case_is_left_out() -> None:
 
 
 def test_the_steps_of_a_race_may_be_left_out_too() -> None:
-    race = "steps:\n  - together: [{cancel: '${c}'}, {maybe: {recorder: '${r}'}}, {drop: {}}]\n  - maybe: {boundary: '${r}'}\n"
-    (only,) = parse_text(HEAD + race + "expect: {}\ncases: [{c: null, r: null}]")
+    race = "[{cancel: '${c}'}, {maybe: {recorder: '${r}'}}, {drop: {}}]"
+    text = f"steps: [together: {race}, maybe: {{boundary: '${{r}}'}}]\n"
+    (only,) = parse_text(HEAD + text + "expect: {}\ncases: [{c: null, r: null}]")
     assert [(step.name, step.value) for step in only.steps] == [("together", [{"drop": {}}])]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rho_conformance.drivers.core import factory
 from rho_conformance.errors import UsageError
 from rho_conformance.scenario import Scenario, ScenarioResult, parse_text, run_scenario, run_scenarios
 
@@ -220,6 +221,93 @@ def test_a_check_of_the_snapshot_does_not_shift_the_names_of_the_file() -> None:
     driver = Scripted({"snapshot": taken})
     text = "steps: [check: {snapshot: {$contains: a}}, snapshot: {}]\nexpect: {replies: {snapshot1: {ok: b}}}"
     assert verdict(text, driver) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "steps: [check: {busy: false, revision: 0}, start: hi, cancel: {}]",
+        "steps: []\nexpect: {state: Idle, history: []}",
+    ],
+)
+def test_before_the_first_stimulus_the_runtime_is_asked_how_it_is(text: str) -> None:
+    _, driver = played(text)
+    assert verdict(text) == ("pass", "")
+    assert driver.performed[0] == [] and driver.performed.count([]) == 1
+
+
+def test_a_check_before_the_first_stimulus_can_fail() -> None:
+    kind, detail = verdict("steps: [check: {busy: true}, start: hi]")
+    assert (kind, detail) == ("fail", "check (line 4).busy (line 4): expected true, got false")
+
+
+def test_until_before_the_first_stimulus_sees_what_there_is() -> None:
+    assert verdict("steps: [until: Lagged, start: hi]")[0] == "n/a"
+    kind, detail = verdict("steps: [until: Started, start: hi]")
+    assert (kind, "Started has not been observed" in detail) == ("fail", True)
+
+
+# --- addresses ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("steps", "detail"),
+    [
+        ("start: hi, cancel: {run: r9}", "step cancel (line 4): there is no run r9"),
+        ("cancel: {run: r1}, start: hi", "step cancel (line 4): there is no run r1"),
+        ("start: hi, cancel: {session: s9}", "step cancel (line 4): there is no session s9"),
+        ("start: {text: hi, session: s2}", "step start (line 4): there is no session s2"),
+        ("start: hi, provider: {text: a, run: r2}", "step provider (line 4): there is no run r2"),
+        ("start: hi, together: [cancel: {run: r2}, start: ho]", "step together (line 4): there is no run r2"),
+        ("start: hi, read: {n: all, run: r3}", "step read (line 4): there is no run r3"),
+    ],
+)
+def test_an_address_that_does_not_exist_yet_fails_the_scenario(steps: str, detail: str) -> None:
+    assert verdict(f"steps: [{steps}]") == ("fail", detail)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "start: hi, cancel: {run: r1}",
+        "together: [start: hi, cancel: {run: r1}]",
+        "start: {text: hi, session: s1}, cancel: {}",
+        "new_session: {as: s2}, start: {text: hi, session: s2}, cancel: {session: s2}",
+        "together: [new_session: {as: s2}, cancel: {session: s2}]",
+        "new_session: {}, cancel: {session: s2}",
+    ],
+)
+def test_an_address_that_exists_is_sent(steps: str) -> None:
+    kind, detail = verdict(f"steps: [{steps}]")
+    assert "there is no" not in detail
+    assert kind == "pass"
+
+
+def test_the_names_of_sessions_are_those_of_the_config_and_of_the_facts() -> None:
+    text = "config: {{sessions: [a, b]}}\nsteps: [start: {{text: hi, session: {}}}, cancel: {{session: {}}}]"
+    assert verdict(text.format("b", "b"))[0] == "pass"
+    assert verdict(text.format("a", "s1")) == ("fail", "step cancel (line 5): there is no session s1")
+    told = Scripted(facts={"sessions": {"s7": {"busy": False}}})
+    assert verdict("steps: [start: hi, cancel: {}, new_session: {}, cancel: {session: s7}]", told)[0] == "pass"
+
+
+# --- a crash ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_was_over_before_the_crash_keeps_its_outcome() -> None:
+    text = "steps: [start: hi, provider: {text: fine}, crash: {}]\nexpect: {outcome: {ok: {text: fine}}}"
+    result, driver = played(text, Scripted({"provider": [DONE], "crash": [[]]}))
+    assert (result.verdict, result.detail) == ("pass", "")
+    assert driver.performed[2:] == [[{"outcome": {"run": "r1", "session": "s1"}}], [{"crash": {}}]]
+
+
+@pytest.mark.parametrize("reader", ["eager", "held"])
+def test_only_a_run_that_the_crash_met_has_no_outcome(reader: str) -> None:
+    steps = f"config: {{reader: {reader}}}\nsteps: [start: hi, provider: {{text: fine}}, start: ho, crash: {{}}]\n"
+    over = run_scenario(scenario(steps + "expect: {outcomes: {r1: {ok: {text: fine}}}, history: []}"), factory)
+    assert (over.verdict, over.detail) == ("pass", "")
+    met = run_scenario(scenario(steps + "expect: {outcomes: {r2: pending}}"), factory)
+    assert (met.verdict, "it was crashed, so it has none" in met.detail) == ("fail", True)
 
 
 NOT_OPEN = [("NotOpen", {"stimulus": "tool", "call_id": "A"})]

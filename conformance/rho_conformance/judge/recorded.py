@@ -23,7 +23,8 @@ def check(name: str, trace: Trace, profile: str | None) -> Report:
         verdicts[rule.id] = _verdict(rule, shown)
     ask = Ask(name, profile, (), 0, 0, 0)
     seconds = time.perf_counter() - begun
-    return Report(name, profile, trace.hello, ask, seconds, verdicts, {r.id: r for r in rules}, {"recorded": 1})
+    hello = {"version": "0", **trace.hello}
+    return Report(name, profile, hello, ask, seconds, verdicts, {r.id: r for r in rules}, {"recorded": 1})
 
 
 def _verdict(rule: Rule, shown: Exhibit) -> Verdict:

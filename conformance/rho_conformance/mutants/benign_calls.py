@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.mutants.base import Benign
-from rho_conformance.mutants.benign_kit import every_wait, flow, new_flow, wait
+from rho_conformance.mutants.benign_kit import attr, every_wait, flow, new_flow, wait
 from rho_core import calls, jobs
 from rho_core import effects as out
 from rho_core import events as ev
@@ -70,6 +71,20 @@ def _panic_unheard(old: Any) -> Any:
     return panicked
 
 
+def _dead_is_silent(old: Any) -> Any:
+    """What would come from a tool that has panicked comes from nobody."""
+
+    def give(self: SessionPort, upcall: Any, given: Any) -> None:
+        dead: list[Any] = self.__dict__.setdefault("dead", [])
+        if upcall in dead:
+            return
+        if any(kind == "panic" for kind, _ in given):
+            dead.append(upcall)
+        old(self, upcall, given)
+
+    return give
+
+
 def _question_refused(old: Any) -> Any:
     def asked(run: s.Run, i: inp.ToolAsked, fx: Any) -> Any:
         if i.request.id in batch.batch_of(run).asks.used:
@@ -127,7 +142,10 @@ BENIGN: tuple[Benign, ...] = (
         "panicked-job-hangs",
         "D6",
         "a detached tool that panics is waited for until a cancel",
-        every_wait(inp.ToolPanicked, detached.panicked, _panic_unheard),
+        (
+            *every_wait(inp.ToolPanicked, detached.panicked, _panic_unheard),
+            attr(SessionPort, "give", _dead_is_silent),
+        ),
     ),
     Benign(
         "question-refused",

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import rho_core.session
 from rho_conformance.mutants.base import Benign
 from rho_conformance.mutants.benign_kit import attr, common, flow, new_flow, wait
 from rho_core import effects as out
 from rho_core import events as ev
 from rho_core import inputs as inp
+from rho_core.errors import CANCELLED
 from rho_core.record import record
 from rho_core.run import state as s
 from rho_core.run.outbox import change, emit, to
+from rho_core.session import CompactingByHand, Session
 from rho_core.steering import Steer, Steers
+from rho_core.step import Step
 
 # --- D10: the order of one boundary ---------------------------------------------------------------------------------
 
@@ -152,6 +156,27 @@ def _compaction_left(_: Any) -> Any:
     return lambda run, i, fx: (to(run, s.Between()), s.Conclude(s.CancelRun()))
 
 
+def _hand_dropped(old: Any) -> Any:
+    """A compaction by hand is raced against its cancel like an automatic one."""
+
+    def by_hand(session: Session, phase: CompactingByHand, i: Any) -> Any:
+        told = old(session, phase, i)
+        if not isinstance(i, inp.Cancel) or phase.stage == "cancelled":
+            return told
+        ended = old(session, phase, inp.CompactorFailed(CANCELLED))
+        return Step(ended.state, (*told.effects, out.AbortCompactor(), *ended.effects))
+
+    return by_hand
+
+
+# --- the recorder -----------------------------------------------------------------------------------------------------
+
+
+def _unawaited(_: Any) -> Any:
+    """Each record is given and not waited for."""
+    return lambda run, k, fx: (run, s.Record())
+
+
 BENIGN: tuple[Benign, ...] = (
     Benign(
         "steering-before-compaction",
@@ -193,6 +218,18 @@ BENIGN: tuple[Benign, ...] = (
         "R7",
         "what a cooperative compactor returns after the cancel is not committed",
         (wait(s.Ebbing, inp.CompactorReturned, _compaction_left),),
+    ),
+    Benign(
+        "compaction-by-hand-raced",
+        "RHO-CAN-5",
+        "a cancel drops the compactor of a compaction by hand",
+        (attr(rho_core.session, "_by_hand", _hand_dropped),),
+    ),
+    Benign(
+        "recorder-unawaited",
+        "RHO-RET-11",
+        "the run does not wait for its recorder",
+        (flow(s.WatchRecorder, _unawaited),),
     ),
     Benign(
         "applied-on-its-way",

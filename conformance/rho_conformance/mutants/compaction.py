@@ -76,6 +76,18 @@ def _cancellable(returned: Any) -> Any:
     return handler
 
 
+def _late_and_silent(stopped: Any) -> Any:
+    """What came after the cancel is committed, and its event is forgotten."""
+
+    def handler(run: s.Run, i: inp.CompactorReturned, fx: Fx) -> Next:
+        after, then = stopped(run, i, [])
+        if isinstance(then, s.Abandon):
+            return after, then
+        return s.Run(s.Between(), run.free, None, after.core), s.Conclude(s.CancelRun())
+
+    return handler
+
+
 def _whatever_is_pending(boundary: Any) -> Any:
     def handler(run: s.Run, k: s.Top, fx: Fx) -> Next:
         run, then = boundary(run, k, fx)
@@ -110,6 +122,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "RHO-ORD-11c",
         "lets a cancel drop the CompactionCompleted of a committed compaction",
         (row(WAIT, RETURNED, _cancellable),),
+    ),
+    Mutant(
+        "late-compaction-unannounced",
+        "RHO-ORD-11c",
+        "commits what a cooperative compactor gave after the cancel, and does not say so",
+        (row(WAIT, (s.Ebbing, inp.CompactorReturned), _late_and_silent),),
     ),
     Mutant(
         "compacts-over-pending-jobs",

@@ -18,6 +18,21 @@ from rho_core.step import Step
 
 from .base import Mutant, Patch, Wrap, attr, entry, serving
 
+# --- compaction by hand ------------------------------------------------------------------------------------------
+
+
+def _untold(by_hand: Any) -> Any:
+    """A compaction by hand is registered and counted, and its compactor never hears of the shutdown."""
+
+    def handler(session: Session, phase: Any, i: Any) -> Step[Session]:
+        after: Step[Session] = by_hand(session, phase, i)
+        if not isinstance(i, inp.Cancel):
+            return after
+        return Step(after.state, tuple(e for e in after.effects if not isinstance(e, out.SignalCancel)))
+
+    return handler
+
+
 # --- shutdown -----------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +209,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "RHO-SHUT-3",
         "cancels the operation that was registered first, and no other",
         (_runtime_row(inp.Shutdown, _only_the_first),),
+    ),
+    Mutant(
+        "compaction-by-hand-untold",
+        "RHO-SHUT-3",
+        "does not tell the compactor of a compaction by hand that it is cancelled",
+        (attr(rho_core.session, "_by_hand", _untold),),
     ),
     Mutant(
         "shutdown-counts-the-rest",

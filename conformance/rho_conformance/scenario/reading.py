@@ -99,8 +99,8 @@ def _document(text: str, path: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         raise ScenarioFileError(path, mark.line + 1 if mark else 1, f"not YAML: {fault.problem}") from fault
-    except (yaml.YAMLError, ValueError) as fault:
-        # PyYAML lets the ValueError of an impossible escape ("\UFFFFFFFF") through.
+    except (yaml.YAMLError, ValueError, OverflowError) as fault:
+        # PyYAML lets the faults of chr() through, for an escape that means no character ("\UFFFFFFFF").
         raise ScenarioFileError(path, 1, f"not YAML: {fault}") from fault
 
 
