@@ -262,8 +262,8 @@ class Defaults:
         for name, run in self.pending.items():
             if self.runs[run].over and (self.exact or name in self.late):
                 raise DriverError(
-                    f"Reply {name!r} was `pending`, and {run} has ended since: an outcome that was asked for before the "
-                    f"end is answered by a second Reply with the same name in the step in which the run ends"
+                    f"Reply {name!r} was `pending`, and {run} has ended since: an outcome that was asked for before "
+                    "the end is answered by a second Reply with the same name in the step in which the run ends"
                 )
             if self.runs[run].over:
                 self.late.add(name)

@@ -47,15 +47,11 @@ def fill(text: str, name: str) -> str:
 def check_pages() -> list[str]:
     """What is wrong with the pages: stale parts, rules without a single anchor, links that lead nowhere."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in pages()}
-    problems = [
-        f"{name}: stale, run python -m rho_spec.pages" for name, t in texts.items() if fill(t, name) != t
-    ]
+    problems = [f"{name}: stale, run python -m rho_spec.pages" for name, t in texts.items() if fill(t, name) != t]
     anchors = Counter(anchor for text in texts.values() for anchor in _ANCHOR.findall(text))
     problems += [f"{rule.id}: {anchors[rule.id]} anchors" for rule in load() if anchors[rule.id] != 1]
     cited = {decision for rule in load() for decision in rule.decisions}
-    problems += [
-        f"decision {decision}: {anchors[decision]} anchors" for decision in sorted(cited - set(anchors))
-    ]
+    problems += [f"decision {decision}: {anchors[decision]} anchors" for decision in sorted(cited - set(anchors))]
     return problems + [problem for name, text in texts.items() for problem in _dead_links(name, text)]
 
 

@@ -8,9 +8,7 @@ from rho_spec.scenario_steps import Config, Pattern, Step, Strict, V
 
 Reply: TypeAlias = str | dict[str, Any]
 Sequence: TypeAlias = list[Pattern]
-Requests: TypeAlias = (
-    int | dict[Literal["min", "max"], V[int]] | list[Literal["*"] | dict[str, Any] | list[Any]]
-)
+Requests: TypeAlias = int | dict[Literal["min", "max"], V[int]] | list[Literal["*"] | dict[str, Any] | list[Any]]
 
 
 class Count(Strict):

@@ -101,15 +101,11 @@ def mapping_problems(entries: Sequence[Entry], rules: Sequence[Rule], page: str 
     for entry in entries:
         for rule_id in entry.rules:
             cited.setdefault(rule_id, []).append(entry.number)
-    problems = [
-        f"{rule_id}: in the ledger, not in the catalogue" for rule_id in cited if rule_id not in known
-    ]
+    problems = [f"{rule_id}: in the ledger, not in the catalogue" for rule_id in cited if rule_id not in known]
     for rule in known.values():
         numbers = cited.get(rule.id, [])
         if not numbers and rule.origin != "release":
-            problems.append(
-                f"{rule.id}: no sentence of the page leads to it, and its origin is not the release"
-            )
+            problems.append(f"{rule.id}: no sentence of the page leads to it, and its origin is not the release")
         if numbers != sorted(rule.source.sentences):
             problems.append(f"{rule.id}: cites {sorted(rule.source.sentences)}, the ledger says {numbers}")
     return problems

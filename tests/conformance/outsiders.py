@@ -27,7 +27,7 @@ class Small:
     """One session, tools one after the other, three retries after 1, 2 and 4 seconds."""
 
     requests_in_a_step = 4
-    profiles = ("common",)
+    profiles: tuple[str, ...] = ("common",)
 
     def hello(self) -> Json:
         return {
@@ -58,7 +58,8 @@ class Small:
         return None
 
     def perform(self, stimuli: list[Json]) -> Json:
-        self.step, self.seen = self.step + 1, []
+        self.step += 1
+        self.seen: list[Json] = []
         for stimulus in stimuli:
             ((name, value),) = stimulus.items()
             assert self.declared(name, value), f"{stimulus} was not declared"
@@ -164,7 +165,7 @@ class Small:
 
     def on_tool(self, item: Json) -> None:
         if self.calls and self.calls[0]["id"] == item["id"]:
-            self.result("return" in item, item.get("return", item.get("fail")))
+            self.result("return" in item, str(item.get("return", item.get("fail"))))
             self.see("ToolFinished", call_id=item["id"], result="ok" if "return" in item else "failed")
             self.next_call()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +109,101 @@ def test_a_scenario_that_cannot_be_asked_is_incomplete(run: Any, tmp_path: Path)
 def test_an_unknown_key_names_file_line_and_key(run: Any, tmp_path: Path) -> None:
     path = scenario(tmp_path, GOOD + "  outcom: {}\n")
     status, answer, err = run("scenario", path)
-    assert status == 4 and answer is None
-    assert path in err and "10" in err and "outcom" in err
+    assert status == 4 and list(answer) == ["errors"]
+    [fault] = answer["errors"]
+    assert (fault["file"], fault["line"]) == (path, 10) and "unknown key 'outcom'" in fault["message"]
+    assert err == f"rho-core: {path}:10: {fault['message']}\n"
+
+
+def test_every_bad_file_is_named_and_none_is_run(run: Any, tmp_path: Path) -> None:
+    good = scenario(tmp_path, GOOD)
+    bad = [
+        scenario(tmp_path, GOOD.replace("- start: hello", step), f"{step[2:5]}.yaml")
+        for step in ("- cancle: {}", "- stop")
+    ]
+    status, answer, err = run("scenario", good, *bad)
+    assert status == 4 and [fault["file"] for fault in answer["errors"]] == bad
+    assert [fault["line"] for fault in answer["errors"]] == [6, 6]
+    assert [line.partition(":6: ")[0] for line in err.splitlines()] == [f"rho-core: {path}" for path in bad]
+
+
+def test_in_text_a_bad_file_leaves_stdout_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = scenario(tmp_path, GOOD + "  outcom: {}\n")
+    assert main(["scenario", path]) == 4
+    printed = capsys.readouterr()
+    assert printed.out == "" and f"{path}:10: expect: unknown key 'outcom'; did you mean outcome?" in printed.err
+
+
+def test_a_folder_without_scenarios_is_named(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("id: x")
+    status, answer, err = run("scenario", str(tmp_path))
+    assert status == 2 and answer == {"results": [], "passed": 0, "failed": 0}
+    assert err == f"{tmp_path}: no scenario file (.yaml, .yml) in this folder\n"
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udfff"])
+def test_half_of_a_surrogate_pair_can_be_printed(run: Any, tmp_path: Path, half: str) -> None:
+    path = scenario(tmp_path, GOOD.replace("text: hi}\nexpect", f'text: "a{half}"}}\nexpect'))
+    status, answer, _ = run("scenario", path)
+    assert status == 1 and half.encode().decode("unicode_escape") in answer["results"][0]["detail"]
+    assert main(["scenario", path]) == 1
+
+
+def test_output_that_is_not_utf_8_is_json_still(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    path = scenario(tmp_path, GOOD.replace("text: hi}\nexpect", 'text: "\\U0001F600…"}\nexpect'))
+    assert main(["scenario", path, "--format", "json"]) == 1
+    narrow.flush()
+    buffer = narrow.buffer
+    assert isinstance(buffer, io.BytesIO)
+    assert "\U0001f600…" in json.loads(buffer.getvalue())["results"][0]["detail"]
+
+
+def test_the_details_get_the_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    long = GOOD.replace("T/good", "T/" + "long-" * 12).replace("{ok: {text: hi}}", "{ok: {text: ho}}")
+    assert main(["scenario", scenario(tmp_path, long)]) == 1
+    head = capsys.readouterr().out.splitlines()[1]
+    _, name, _, detail, _ = head.split("┃")
+    assert "detail" in detail and len(detail) > 1.5 * len(name)
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("def factory(:", "SyntaxError"),
+        ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
+        ("import sys; sys.exit(1)", "SystemExit: 1"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("from os import nothing_of_the_kind", "ImportError"),
+    ],
+)
+def test_a_target_that_cannot_be_imported_is_named_with_the_cause(
+    source: str, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"bad_target_{cause.partition(':')[0].lower()}"
+    (tmp_path / f"{module}.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["scenario", scenario(tmp_path, GOOD), "--target", f"python:{module}:factory"]) == 4
+    told = capsys.readouterr().err
+    assert told.startswith("rho-core: ") and module in told and cause in told and "Traceback" not in told
+
+
+@pytest.mark.parametrize("fault", [SystemExit(1), GeneratorExit(), ZeroDivisionError("oops")])
+def test_what_nobody_caught_is_a_fault_and_no_verdict(
+    fault: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr("rho_conformance.cli.scenario.run_scenario", broken)
+    assert main(["scenario", scenario(tmp_path, GOOD)]) == 3
+    assert type(fault).__name__ in capsys.readouterr().err
 
 
 def test_an_unknown_rule_is_a_warning(run: Any, tmp_path: Path) -> None:

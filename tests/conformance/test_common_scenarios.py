@@ -116,10 +116,7 @@ def results_turn_round(messages: list[Json]) -> list[Json]:
 
 def results(ok: bool) -> Callable[[list[Json]], list[Json]]:
     def edit(messages: list[Json]) -> list[Json]:
-        return [
-            {"result": {**message["result"], "ok": ok}} if "result" in message else message
-            for message in messages
-        ]
+        return [{"result": {**message["result"], "ok": ok}} if "result" in message else message for message in messages]
 
     return edit
 

@@ -40,9 +40,7 @@ def test_a_message_comes_back_as_it_was_given(given: dict[str, Any]) -> None:
 
 
 def test_an_assistant_without_text_has_no_text_block() -> None:
-    assert decode.message({"assistant": {"calls": ["A"]}}, "here") == m.Assistant(
-        (m.ToolCall("A", "tool", "{}"),)
-    )
+    assert decode.message({"assistant": {"calls": ["A"]}}, "here") == m.Assistant((m.ToolCall("A", "tool", "{}"),))
     assert decode.message({"assistant": {"text": ""}}, "here") == m.Assistant((m.Text(""),))
 
 
@@ -69,10 +67,7 @@ def test_what_is_no_message_is_refused(given: Any) -> None:
 
 def test_arguments_are_a_map_or_raw_text() -> None:
     assert decode.call({"id": "A", "tool": "t"}, "here").arguments == "{}"
-    assert (
-        decode.call({"id": "A", "tool": "t", "args": {"b": 1, "a": "ü"}}, "here").arguments
-        == '{"a":"ü","b":1}'
-    )
+    assert decode.call({"id": "A", "tool": "t", "args": {"b": 1, "a": "ü"}}, "here").arguments == '{"a":"ü","b":1}'
     assert decode.call({"id": "A", "tool": "t", "args": "[no"}, "here").arguments == "[no"
     assert encode.arguments('{"a":1}') == {"a": 1}
     assert encode.arguments("[no") == "[no"

@@ -26,10 +26,10 @@ from rho_conformance.trace import Trace, completed, dumps_trace, loads_trace
 from tests.conformance import outsiders
 
 Json = dict[str, Any]
-CALL = {"provider": {"calls": [{"id": "A", "tool": "t"}]}}
-DOWN = {"provider": {"fail": {"kind": "Unavailable", "retryable": True}}}
+CALL: Json = {"provider": {"calls": [{"id": "A", "tool": "t"}]}}
+DOWN: Json = {"provider": {"fail": {"kind": "Unavailable", "retryable": True}}}
 TOOLS: Json = {"tools": {"t": {}}}
-SCRIPTS = {
+SCRIPTS: dict[str, list[Json]] = {
     "plain": [{"start": "go"}, {"provider": {"text": "hi"}}, {"start": "on"}, {"provider": {"text": "ho"}}],
     "tool": [{"start": "go"}, CALL, {"tool": {"id": "A", "return": "a"}}, {"provider": {"text": "hi"}}],
     "cancelled": [{"start": "go"}, CALL, {"cancel": {}}, {"start": "on"}, {"provider": {"text": "ho"}}],
@@ -115,7 +115,7 @@ def test_a_manual_compaction_belongs_to_no_run() -> None:
 
 
 def test_events_of_a_race_go_to_the_run_that_ends_and_then_to_the_next() -> None:
-    race = [[{"start": "one"}], [{"cancel": {}}, {"start": "two"}], [{"provider": {"text": "x"}}]]
+    race: list[list[Json]] = [[{"start": "one"}], [{"cancel": {}}, {"start": "two"}], [{"provider": {"text": "x"}}]]
     trace = play(outsiders.Small, Script({}, tuple(tuple(step) for step in race), "common"))
     ends = [(seen.name, seen.run) for seen in trace.events() if seen.name in ("Cancelled", "Completed")]
     assert ends == [("Cancelled", "r1"), ("Completed", "r2")]
@@ -168,7 +168,7 @@ def test_facts_of_nobody_are_refused() -> None:
         def facts(self) -> Json:
             return {"session": {"is_busy": True}}
 
-    with pytest.raises(DriverError, match="facts.session is neither a fact nor the facts of a session"):
+    with pytest.raises(DriverError, match=r"facts\.session is neither a fact nor the facts of a session"):
         play(Odd, script("plain"))
 
 

@@ -26,8 +26,7 @@ def entries_of(page: str) -> tuple[Entry, ...]:
 
 def ledger_text(sentences: tuple[Sentence, ...], mapping: str = 'no-promise = "because"') -> str:
     rows = (
-        f'[[sentence]]\nn = {s.number}\nsha256 = "{s.sha256}"\nlocator = "{s.locator}"\n{mapping}'
-        for s in sentences
+        f'[[sentence]]\nn = {s.number}\nsha256 = "{s.sha256}"\nlocator = "{s.locator}"\n{mapping}' for s in sentences
     )
     return "\n".join(rows)
 

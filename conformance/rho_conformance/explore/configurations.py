@@ -58,7 +58,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "recorder",
-        _policy(recorder=True),
+        _policy(max_steps=1, recorder=True),
         Allowance(1, 1, 1, deltas=1),
         (TEXT, NOTHING, FAIL, PERMANENT, SYNC),
         stream=("text", "physical"),
@@ -80,7 +80,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "recorder and delivered steering",
-        _policy(recorder=True, steerable=True),
+        _policy(max_steps=1, recorder=True, steerable=True),
         Allowance(1, steers=1, retracts=1, claims=1),
         (TEXT, FAIL, NOTHING),
     ),

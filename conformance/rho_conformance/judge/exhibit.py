@@ -57,10 +57,7 @@ def examine(
 
     `known`: a trace already judged; one that is equal to it is not judged again.
     """
-    if isinstance(source, Scenario):
-        shown = _scenario(name, source, factory)
-    else:
-        shown = _script(name, source, factory, origin)
+    shown = _scenario(name, source, factory) if isinstance(source, Scenario) else _script(name, source, factory, origin)
     if shown.trace is None or shown.verdict == NOT_APPLICABLE or same(shown.trace, known):
         return shown
     _judge(shown, shown.trace, rules, variants)

@@ -64,9 +64,10 @@ def _one_end(trace: Trace, view: View, report: Report) -> None:
     """
     for run in view.runs:
         report.opportunity()
-        over = run.closed is not None or (run.terminal is not None and view.eager(view.length, run.session))
-        if run.whole and over:
-            report.episode(run.terminal or run.closed, run.ending)
+        end = run.terminal or run.closed
+        over = run.closed is not None or view.eager(view.length, run.session)
+        if run.whole and over and end is not None:
+            report.episode(end, run.ending)
 
 
 def _started_first(trace: Trace, view: View, report: Report) -> None:

@@ -14,7 +14,6 @@ from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.runs import Command
 from rho_conformance.drivers.corework.settings import RefusedConfig, Settings
 from rho_conformance.drivers.corework.world import World
-from rho_core.config import Policy
 from rho_core.errors import Error, ErrorName
 from rho_core.ledger import Ledger
 from rho_core.session import Session
