@@ -1,78 +1,70 @@
-"""A whole scenario file as a type (scenario-format.md, "The file" and "Expectations")."""
+"""A whole scenario file as a type (scenario-format.md, "The file")."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, model_validator
 
-from rho_spec.scenario_steps import Config, Pattern, Step, Strict, V
+from rho_spec.scenario_base import Name, P, Strict, Text, V, is_placeholder, needs
+from rho_spec.scenario_config import Config
+from rho_spec.scenario_expect import Expect
+from rho_spec.scenario_steps import Step
 
-Reply: TypeAlias = str | dict[str, Any]
-Sequence: TypeAlias = list[Pattern]
-Requests: TypeAlias = int | dict[Literal["min", "max"], V[int]] | list[Literal["*"] | dict[str, Any] | list[Any]]
-
-
-class Count(Strict):
-    of: Pattern
-    is_: V[int] = Field(default=None, alias="is")
-    min: V[int] = None
-    max: V[int] = None
-
-
-class SessionExpect(Strict):
-    outcome: V[Reply] = None
-    events: V[Sequence] = None
-    history: V[Sequence] = None
-    requests: V[Requests] = None
-    state: V[str | dict[str, Any]] = None
-    busy: V[bool] = None
-    revision: V[int | str | dict[str, Any]] = None
-
-
-class Facts(SessionExpect):
-    """Everything `expect` and `check` may ask, but alternatives."""
-
-    outcomes: V[dict[str, V[Reply]]] = None
-    order: V[list[Sequence]] = None
-    count: V[list[V[Count]]] = None
-    absent: V[list[Pattern]] = None
-    history_unordered: V[list[Any]] = None
-    replies: V[dict[str, Any]] = None
-    executions: V[dict[str, Any]] = None
-    records: V[list[Any]] = None
-    snapshot: V[dict[str, Any]] = None
-    waiting_on: V[list[str]] = None
-    sessions: V[dict[str, V[SessionExpect]]] = None
-    pending: V[int] = None
-    active: V[list[str]] = None
-    running_processes: V[list[str]] = None
-    live_workflows: V[list[str]] = None
-    notes: V[dict[str, Any]] = None
-    delivered: V[list[list[str]]] = None
-    dropped_events: V[int | dict[str, Any]] = None
-    token: V[dict[str, Literal["cancelled", "live"]]] = None
-
-
-class Alternative(Facts):
-    variant: V[str] = None
-
-
-class Expect(Facts):
-    any_of: V[list[V[Alternative]]] = None
+# A step that can make the scenario fail; one that a case puts in may be such a step.
+_JUDGE: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "object", "required": ["until"]},
+        {"type": "object", "required": ["check"], "properties": {"check": {"not": {"const": {}}}}},
+        {"type": "object", "propertyNames": {"pattern": r"\$\{"}, "minProperties": 1},
+    ]
+}
+_SOME: dict[str, Any] = {"anyOf": [{"type": "string"}, {"contains": _JUDGE}]}
 
 
 class Sweep(Strict):
-    perform: V[Step]
-    then: V[list[V[Step]]] = None
+    perform: P[Step]
+    then: P[list[P[Step]]]
 
 
 class Scenario(Strict):
     """Scenario format 1: one file."""
 
-    id: Annotated[str, StringConstraints(min_length=1)]
-    rules: list[str]
-    profile: Literal["rho", "orca", "common"]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                needs("expect"),
+                {"required": ["steps"], "properties": {"steps": _SOME}},
+                {"required": ["sweep"], "properties": {"sweep": {"properties": {"then": _SOME}, "type": "object"}}},
+                {"required": ["sweep"], "properties": {"sweep": {"properties": {"perform": _JUDGE}, "type": "object"}}},
+                {"required": ["sweep"], "properties": {"sweep": {"type": "string"}}},
+            ]
+        }
+    )
+
+    id: Name | int | float | bool
+    rules: V[list[Text]] = None
+    profile: V[Literal["rho", "orca", "common"]] = None
     config: V[Config] = None
-    steps: list[V[Step]]
+    steps: P[list[P[Step]]]
     expect: V[Expect] = None
-    cases: list[dict[str, Any]] | None = None
-    sweep: Sweep | None = None
+    cases: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = None
+    sweep: V[Sweep] = None
+
+    @model_validator(mode="after")
+    def _judged(self) -> Self:
+        steps: list[Any] = [*self.steps] if isinstance(self.steps, list) else [self.steps]
+        if isinstance(self.sweep, Sweep):
+            then = self.sweep.then
+            steps += [self.sweep.perform, *(then if isinstance(then, list) else [then])]
+        elif self.sweep is not None:
+            steps.append(self.sweep)
+        if self.expect is None and not any(map(_judges, steps)) and not self._by_case:
+            raise ValueError("'expect' is missing, and no step is a check or an until: nothing would be judged")
+        return self
+
+
+def _judges(step: Any) -> bool:
+    if not isinstance(step, Step) or step._by_case:
+        return is_placeholder(step) or isinstance(step, Step)
+    asked = step.check
+    return bool(step.until or (asked is not None and (not isinstance(asked, Expect) or asked.model_fields_set)))

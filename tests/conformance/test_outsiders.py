@@ -28,12 +28,13 @@ from tests.conformance import outsiders
 Json = dict[str, Any]
 CALL: Json = {"provider": {"calls": [{"id": "A", "tool": "t"}]}}
 DOWN: Json = {"provider": {"fail": {"kind": "Unavailable", "retryable": True}}}
+MINUTE: Json = {"advance": "1m"}
 TOOLS: Json = {"tools": {"t": {}}}
 SCRIPTS: dict[str, list[Json]] = {
     "plain": [{"start": "go"}, {"provider": {"text": "hi"}}, {"start": "on"}, {"provider": {"text": "ho"}}],
     "tool": [{"start": "go"}, CALL, {"tool": {"id": "A", "return": "a"}}, {"provider": {"text": "hi"}}],
     "cancelled": [{"start": "go"}, CALL, {"cancel": {}}, {"start": "on"}, {"provider": {"text": "ho"}}],
-    "down": [{"start": "go"}, *[DOWN, {"advance": "1m"}] * 5],
+    "down": [{"start": "go"}, *(one for _ in range(5) for one in (DOWN, MINUTE))],
     "stale": [
         {"start": "go"},
         {"provider": {"text": "hi"}},

@@ -8,8 +8,10 @@ from pydantic import ValidationError
 
 from rho_spec import features, schema
 from rho_spec.paths import data_root
+from rho_spec.scenario_config import Config
+from rho_spec.scenario_items import ProviderItem, ToolItem
 from rho_spec.scenario_models import Scenario
-from rho_spec.scenario_steps import Config, ProviderItem, Step, ToolItem
+from rho_spec.scenario_steps import Step
 
 EXAMPLE = """
 id: CAN/async-then-sync
@@ -76,7 +78,6 @@ def test_bad_steps_are_refused(value: dict[str, Any]) -> None:
     [
         {"profile": "rust"},
         {"id": ""},
-        {"rules": None},
         {"config": {"event_capacity": "64"}},
         {"config": {"colour": 1}},
         {"config": {"tools": {"t": {"mode": "later"}}}},
