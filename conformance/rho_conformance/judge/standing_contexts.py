@@ -95,10 +95,12 @@ def _tool_events(trace: Trace, view: View, report: Report) -> None:
         for call in run.calls:
             report.opportunity()
             started, finished = call.first("ToolStarted"), call.first("ToolFinished")
-            if started is not None:
+            # Not every runtime of the common profile has an event for the start of a call.
+            begun = started or (finished if trace.profile == "common" else None)
+            if begun is not None:
                 updates = min(len(call.of("ToolUpdated")), 2)
                 result = finished.get("result") if finished is not None else None
-                report.episode(finished or started, call.honoured, updates, result)
+                report.episode(finished or begun, call.honoured, updates, result)
 
 
 # --- history ------------------------------------------------------------------------------------------------------
