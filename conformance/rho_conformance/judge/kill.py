@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from rho_conformance.drivers.core import factory as core_factory
-from rho_conformance.judge.exhibit import Exhibit, examine
+from rho_conformance.judge.exhibit import ERROR, Exhibit, examine
 from rho_conformance.judge.library import Item, directed, library
 from rho_conformance.mutants import benign, driver_of, find, mutants
 from rho_conformance.mutants.base import Benign, Mutant, Target
@@ -121,6 +121,9 @@ class Lab:
                 break
             shown = examine(item.name, item.source, partial(driver_of, made), rules, known=known)
             judged += bool(shown.findings)
+            if harmless and shown.verdict == ERROR:
+                # A variant that crashes shows nothing: its silence must not pass for tolerance.
+                found.setdefault(ERROR, (item.name, shown.detail))
             for rule, why in shown.broken.items():
                 if rule not in found and rule not in self._broken_before(index):
                     found[rule] = (item.name, why)
