@@ -71,7 +71,8 @@ class _Snapshot:
 
     schema_version: Literal[2]
     session_id: Annotated[str, Field(pattern=r"\S")]
-    revision: Annotated[int, Field(ge=0, le=MAX_REVISION)]
+    # The upper bound is judged by `check`, which says it in the words of the contract.
+    revision: Annotated[int, Field(ge=0, json_schema_extra={"maximum": MAX_REVISION})]
     history: tuple[Message, ...]
     provider: Identity
     compaction: CompactionState = field(default_factory=CompactionState)

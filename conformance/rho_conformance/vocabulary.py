@@ -18,6 +18,12 @@ COMMANDS = frozenset(observations.COMMANDS)
 MESSAGE_KINDS = frozenset({"system", "user", "assistant", "aborted", "result", "completions"})
 """The one key of a message (`spec/protocol.md`, "Messages")."""
 
+
+def is_refused_again(value: object) -> bool:
+    """Whether a reply to `outcome` says that the outcome is another's: whoever asks twice may be told so."""
+    return isinstance(value, dict) and value.get("error") == "InvalidHostResponse"
+
+
 __all__ = [
     "ALWAYS",
     "CLOSED",
@@ -29,4 +35,5 @@ __all__ = [
     "NOTIFICATIONS",
     "TERMINAL",
     "UPCALLS",
+    "is_refused_again",
 ]

@@ -14,6 +14,7 @@ from rho_conformance.chaos import RIVALS, Chaos, is_race
 from rho_conformance.chaos import factory as chaos_factory
 from rho_conformance.driver import DriverFactory
 from rho_conformance.drivers.core import factory as core_factory
+from rho_conformance.generate.script import Script
 from rho_conformance.judge.exhibit import Exhibit, examine, same
 from rho_conformance.judge.library import Item, library
 from rho_conformance.mutants import benign, driver_of, find
@@ -185,6 +186,31 @@ def test_no_rule_calls_a_variant_a_failure(variant: Benign) -> None:
     names = list(items())
     for name in names[benign().index(variant) % EVERY :: EVERY]:
         assert_no_failure(on(partial(driver_of, variant), name))
+
+
+CALL = {"provider": {"calls": [{"id": "c1", "tool": "t"}]}}
+FOUND: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    # Asked again before the first question was answered: the refusal is not the outcome of the run.
+    "outcome-once": (
+        {"tools": {"t": {}}},
+        [{"start": "go"}, {"outcome": {}}, CALL, {"outcome": {}}, {"cancel": {}}, {"read": "all"}],
+    ),
+    # A snapshot may hold such a revision too.
+    "revisions-without-end": (
+        {"revision": "max", "history": [{"user": "a"}]},
+        [{"append": {"message": {"user": "b"}}}, {"save": {}}, {"snapshot": {}}, {"restore": {}}, {"crash": {}}],
+    ),
+}
+"""Variant -> a history that a long search found, on which it was once called a failure or crashed."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_variant_that_once_failed_does_not(name: str) -> None:
+    config, steps = FOUND[name]
+    script = Script(config, tuple((step,) for step in steps))
+    core, shown = examine(name, script, core_factory), examine(name, script, partial(driver_of, find(name)))
+    assert (core.broken, shown.broken, shown.detail) == ({}, {}, "")
+    assert not same(core.trace, shown.trace)
 
 
 @pytest.mark.parametrize("variant", benign(), ids=named)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rho_conformance.vocabulary import is_refused_again
+
 from .base import TraceLike
 from .entities import (
     CALL_EVENTS,
@@ -232,7 +234,7 @@ class Builder:
         if stim is None or obs.get("value") in (None, "pending"):
             return
         run = self.runs.get(stim.run or obs.run or "") or self.newest.get(stim.session)
-        if run is not None and run.outcome_reply is None:
+        if run is not None and run.outcome_reply is None and not _asked_again(run, stim, obs.get("value")):
             run.outcome_reply = obs
 
     def _outcome_stims(self) -> list[Stim]:
@@ -406,3 +408,8 @@ def segment(run: Run) -> None:
             attempt.events.append(event)
         elif attempt is not None and event.name == "ModelCallCompleted":
             attempt.completed = attempt.completed or event
+
+
+def _asked_again(run: Run, stim: Stim, value: Json) -> bool:
+    """Whether this only refuses a second question for an outcome: it is no outcome of the run."""
+    return run.outcomes_asked[:1] != [stim.step] and is_refused_again(value)

@@ -8,6 +8,7 @@ from unittest import mock
 
 import rho_core.capture
 import rho_core.ledger
+import rho_core.snapshot
 from rho_conformance.mutants.base import Benign
 from rho_conformance.mutants.benign_kit import DECIDED, Decided, attr, common, flow
 from rho_core import events as ev
@@ -185,7 +186,7 @@ BENIGN: tuple[Benign, ...] = (
         "revisions-without-end",
         "D29",
         "the revision may grow beyond 2^64-1",
-        (attr(rho_core.ledger, "MAX_REVISION", lambda _: 2**70),),
+        tuple(attr(place, "MAX_REVISION", lambda _: 2**70) for place in (rho_core.ledger, rho_core.snapshot)),
     ),
     Benign(
         "cancelled-response-kept",

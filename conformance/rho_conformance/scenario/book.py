@@ -8,6 +8,7 @@ from typing import Any
 
 from rho_conformance.scenario.grammar import COMMANDS, ORCA_STIMULI, START_LIKE
 from rho_conformance.trace import Observation, Trace
+from rho_conformance.vocabulary import is_refused_again
 
 PENDING = "pending"
 _WITH_REPLY = (*COMMANDS, *ORCA_STIMULI)
@@ -61,9 +62,9 @@ class Book:
         """The outcome that was taken, `pending`, or None when nobody asked for it."""
         if not run.asked:
             return None
-        for name in run.asked:
+        for nth, name in enumerate(run.asked):
             value = self.replies.get(name, PENDING)
-            if value != PENDING:
+            if value != PENDING and not (nth and is_refused_again(value)):
                 return value
         return PENDING
 

@@ -16,7 +16,7 @@ from rho_conformance.scenario.normalise import show
 from rho_conformance.scenario.reasoning import leaks
 from rho_conformance.scenario.tool_events import tool_event_faults
 from rho_conformance.trace import Observation, StepRecord, Trace, session_facts
-from rho_conformance.vocabulary import TERMINAL
+from rho_conformance.vocabulary import TERMINAL, is_refused_again
 
 LIVE = "CORE-LIVE"
 CAPABILITY = "CORE-CAP"
@@ -170,14 +170,15 @@ def _tool_events(case: _Case) -> Iterator[Violation]:
 def _one_outcome(case: _Case) -> Iterator[Violation]:
     """S7: a run has one outcome, never changed. Asking again may be refused as consumed."""
     runs = {command.filed: command.run for command in case.book.commands if command.stimulus == "outcome"}
+    asked_first = {run: filed for filed, run in reversed(runs.items())}
     first: dict[str, Any] = {}
     for reply in case.trace.named("Reply"):
-        run = runs.get(str(reply.fields.get("name")))
+        name = str(reply.fields.get("name"))
+        run = runs.get(name)
         value = reply.fields.get("value", PENDING)
-        if run is None or value == PENDING:
+        if run is None or value == PENDING or (asked_first[run] != name and is_refused_again(value)):
             continue
-        consumed = isinstance(value, dict) and value.get("error") == "InvalidHostResponse"
-        if run in first and value != first[run] and not consumed:
+        if run in first and value != first[run]:
             yield Violation("CORE-S7", f"{run}: outcome {show(value)} after {show(first[run])}", reply.step)
         first.setdefault(run, value)
 
