@@ -1,0 +1,304 @@
+"""The anyio runtime, on asyncio and trio: what a host sees of runs, commands, and their ends."""
+
+from __future__ import annotations
+
+import gc
+
+import anyio
+import pytest
+
+from rho_adapters import (
+    InvalidConfiguration,
+    Rho,
+    RhoConfig,
+    RunCancelled,
+    RunDropped,
+    RunFailed,
+    RunInterrupted,
+    RuntimeShutdown,
+    SessionBusy,
+    ToolContext,
+    ToolFailure,
+    ToolHost,
+)
+from rho_adapters.clock import VirtualClock
+from rho_adapters.provider import failure
+from rho_core import events as ev
+from rho_core.asks import Choice, HostInputRequest, Question
+from rho_core.errors import ErrorName, ProviderErrorKind
+from rho_core.messages import INTERRUPTED, AbortedAssistant, ToolResult
+from tests.adapters.scripted import Does, Scripted, asks, call, fails, hangs, kinds, says
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = HostInputRequest("q1", "Sure?", (Question("q", "Go on?", (Choice("yes"), Choice("no"))),))
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def all_of(run: object) -> list[ev.Event]:
+    return [e async for e in run]  # type: ignore[attr-defined]
+
+
+async def ok(context: ToolContext) -> str:
+    return f"done {context.call.id}"
+
+
+async def test_a_run_streams_and_completes() -> None:
+    async with Rho(Scripted(says("Hel", "lo"))) as rho:
+        session = rho.session("s1", system="Be brief.")
+        async with session.start("hi") as run:
+            events = await all_of(run)
+            outcome = await run.outcome()
+        assert kinds(events)[:4] == ["Started", "StepStarted", "AssistantTextDelta", "AssistantTextDelta"]
+        assert kinds(events)[-1] == "Completed"
+        assert (outcome.text, outcome.revision, session.revision) == ("Hello", 1, 1)
+        assert (session.state, session.busy, len(session.history)) == ("Completed", False, 3)
+
+
+async def test_a_tool_call_goes_round() -> None:
+    tool = Does("t", ok)
+    provider = Scripted(asks(call("A")), says("fine"))
+    async with Rho(provider, [tool]) as rho:
+        outcome = await rho.session().complete("go")
+    assert (outcome.text, tool.ran) == ("fine", ["A"])
+    assert provider.requests[1].messages[-1] == ToolResult("A", True, "done A")
+
+
+async def test_a_full_channel_holds_the_provider_back() -> None:
+    provider = Scripted(says(*"abcdefgh"))
+    async with Rho(provider, config=RhoConfig(event_capacity=1)) as rho:
+        async with rho.session().start("go") as run:
+            await anyio.wait_all_tasks_blocked()
+            assert [kinds([await run.next_event()])[0] for _ in range(2)] == ["Started", "StepStarted"]
+            await anyio.wait_all_tasks_blocked()
+            events = await all_of(run)
+        assert [e.text for e in events if isinstance(e, ev.AssistantTextDelta)] == list("abcdefgh")
+
+
+async def test_the_outcome_needs_no_reader() -> None:
+    provider = Scripted(says(*"abcdefgh"))
+    async with Rho(provider, config=RhoConfig(event_capacity=1)) as rho, rho.session().start("go") as run:
+        assert (await run.outcome()).text == "abcdefgh"
+
+
+async def test_a_cancel_commits_what_was_said() -> None:
+    started = anyio.Event()
+    async with Rho(Scripted(hangs(started, "par", "tial"), says("again"))) as rho:
+        session = rho.session()
+        async with session.start("go") as run:
+            await started.wait()
+            run.cancel()
+            run.cancel()
+            assert run.token.cancelled
+            with pytest.raises(RunCancelled):
+                await run.outcome()
+        assert session.revision == 1
+        aborted = session.history[-1]
+        assert isinstance(aborted, AbortedAssistant)
+        assert (await session.complete("more")).text == "again"
+
+
+async def test_a_cancel_in_a_batch_keeps_what_was_done() -> None:
+    async def waits(context: ToolContext) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    tools = [Does("quick", ok), Does("slow", waits)]
+    provider = Scripted(asks(call("A", "quick"), call("B", "slow")))
+    async with Rho(provider, tools, RhoConfig(max_parallel_tools=2)) as rho:
+        session = rho.session()
+        async with session.start("go") as run:
+            async for event in run:
+                if isinstance(event, ev.ToolFinished):
+                    run.token.cancel()
+            with pytest.raises(RunCancelled):
+                await run.outcome()
+        results = [m for m in session.history if isinstance(m, ToolResult)]
+        assert results == [ToolResult("A", True, "done A"), ToolResult("B", False, INTERRUPTED)]
+
+
+async def test_failures_are_retried_with_back_off() -> None:
+    slow = failure(ProviderErrorKind.RATE_LIMIT, "slow down", retryable=True, retry_after_ms=7_000)
+    clock = VirtualClock()
+    provider = Scripted(fails(slow, "x"), fails(slow), says("ok"))
+    async with Rho(provider, clock=clock) as rho, rho.session().start("go") as run:
+        for due in (7_000, 14_000):
+            await anyio.wait_all_tasks_blocked()
+            assert clock.next_ms == due
+            assert clock.wake_next(due)
+        assert (await run.outcome()).text == "ok"
+
+
+async def test_a_stream_without_its_end_is_malformed_and_never_completes() -> None:
+    """PB-85: text and then nothing: malformed twice, then a typed failure; the cut text is no answer."""
+
+    async def cut(request: object) -> object:
+        yield request.text("trunca")  # type: ignore[attr-defined]
+
+    async with Rho(Scripted(cut, cut)) as rho:  # type: ignore[arg-type]
+        session = rho.session()
+        with pytest.raises(RunFailed) as failed:
+            await session.complete("go")
+        assert failed.value.error.provider_kind == ProviderErrorKind.INVALID_RESPONSE
+        assert [type(m).__name__ for m in session.history] == ["User"]
+
+
+async def test_a_panic_interrupts_and_installs_nothing() -> None:
+    async with Rho(Scripted(fails(ZeroDivisionError("oh")), says("fine"))) as rho:
+        session = rho.session()
+        with pytest.raises(RunInterrupted):
+            await session.complete("go")
+        assert (session.revision, session.history) == (0, ())
+        assert "ZeroDivisionError" in rho.diagnostics[0]
+        assert (await session.complete("go")).text == "fine"
+
+
+async def test_a_question_is_answered_once() -> None:
+    async def curious(context: ToolContext) -> str:
+        answers = dict(await context.ask(QUESTION))
+        return answers["q"][0]
+
+    async with Rho(Scripted(asks(call("A")), says("fine")), [Does("t", curious)]) as rho:
+        session = rho.session()
+        async with session.start("go") as run:
+            async for event in run:
+                if isinstance(event, ev.ToolHostInputRequested):
+                    assert session.state == "WaitingForHostInput"
+                    run.respond("q1", {"q": ["yes"]})
+                if isinstance(event, ev.ToolFinished):
+                    assert event.completion == ev.Success("yes")
+
+
+async def test_steering_reaches_the_next_step() -> None:
+    async def steered(context: ToolContext) -> str:
+        await reached.wait()
+        return "x"
+
+    reached = anyio.Event()
+    provider = Scripted(asks(call("A")), says("fine"))
+    async with Rho(provider, [Does("t", steered)]) as rho:
+        async with rho.session().start("go") as run:
+            first, second = run.steer("also this"), run.steer("not this")
+            assert run.retract(second) == "Retracted"
+            assert run.retract(second) == "NotFound"
+            reached.set()
+            events = await all_of(run)
+        assert [e.ids for e in events if isinstance(e, ev.SteeringApplied)] == [(first,)]
+
+
+async def test_a_detached_call_outlives_its_step() -> None:
+    release = anyio.Event()
+
+    async def slow(context: ToolContext) -> str:
+        assert context.detachable
+        await release.wait()
+        return "late"
+
+    def second(request: object) -> object:
+        release.set()
+        return says("meanwhile")(request)  # type: ignore[arg-type]
+
+    provider = Scripted(asks(call("A"), detached=True), second, says("done"))  # type: ignore[arg-type]
+    async with Rho(provider, [Does("t", slow, asynchronous=True)]) as rho, rho.session().start("go") as run:
+        events = kinds(await all_of(run))
+    assert events.index("ToolDetached") < events.index("ToolFinished")
+
+
+async def test_busy_and_shut_down_are_refused() -> None:
+    started = anyio.Event()
+    async with Rho(Scripted(hangs(started))) as rho:
+        session = rho.session()
+        async with session.start("go") as run:
+            with pytest.raises(SessionBusy) as busy:
+                session.start("more")
+            assert busy.value.rule == "RHO-DROP-2"
+            assert (rho.shutdown(), rho.shutdown()) == (1, 0)
+            with pytest.raises(RunCancelled):
+                await run.outcome()
+        with pytest.raises(RuntimeShutdown):
+            session.start("more")
+
+
+async def test_leaving_the_context_drops_an_unfinished_run() -> None:
+    started, undone = anyio.Event(), anyio.Event()
+
+    async def turn(request: object) -> object:
+        try:
+            started.set()
+            await anyio.sleep_forever()
+            yield None
+        finally:
+            undone.set()
+
+    async with Rho(Scripted(turn, says("fine"))) as rho:  # type: ignore[arg-type]
+        session = rho.session()
+        async with session.start("go") as run:
+            await started.wait()
+        assert undone.is_set() and not session.busy
+        with pytest.raises(RunDropped):
+            await run.outcome()
+        assert (session.revision, (await session.complete("go")).text) == (0, "fine")
+
+
+async def test_a_forgotten_run_is_dropped() -> None:
+    started = anyio.Event()
+    async with Rho(Scripted(hangs(started))) as rho:
+        session = rho.session()
+        run = session.start("go")
+        await started.wait()
+        with pytest.warns(ResourceWarning, match="forgotten"):
+            del run
+            gc.collect()
+        await anyio.wait_all_tasks_blocked()
+        assert not session.busy
+
+
+async def test_a_lost_reader_interrupts() -> None:
+    async with Rho(Scripted(says(*"abc"))) as rho:
+        session = rho.session()
+        run = session.start("go")
+        run.close_reader()
+        with pytest.raises(RunInterrupted):
+            await run.outcome()
+        assert (session.history, await run.next_event()) == ((), None)
+
+
+async def test_the_end_of_the_runtime_ends_everything() -> None:
+    started = anyio.Event()
+    async with Rho(Scripted(hangs(started))) as rho:
+        session = rho.session()
+        run = session.start("go")
+        await started.wait()
+    assert session.history[-1] is not None and session.revision == 1
+    with pytest.raises(RunCancelled):
+        await run.outcome()
+
+
+async def test_a_runtime_must_be_open() -> None:
+    rho = Rho(Scripted(says("x")))
+    with pytest.raises(InvalidConfiguration, match="async with"):
+        rho.session().start("go")
+
+
+async def test_a_tool_host_calls_tools_without_a_model() -> None:
+    async def refuses(context: ToolContext) -> str:
+        raise ToolFailure("no such thing")
+
+    async with ToolHost([Does("t", ok), Does("bad", refuses)]) as host:
+        assert await host.call("t", {"a": 1}) == "done call-1"
+        with pytest.raises(ToolFailure, match="no such thing"):
+            await host.call("bad")
+        with pytest.raises(ToolFailure, match="unavailable"):
+            await host.call("unknown")
+
+
+async def test_configuration_is_checked() -> None:
+    with pytest.raises(ValueError, match="event_capacity"):
+        RhoConfig(event_capacity=0)
+    with pytest.raises(InvalidConfiguration) as twice:
+        Rho(Scripted(), [Does("t", ok), Does("t", ok)])
+    assert twice.value.name == ErrorName.INVALID_CONFIGURATION
