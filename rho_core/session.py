@@ -382,6 +382,10 @@ def step(session: Session, i: inp.SessionInput) -> Step[Session]:
     """Feed one input. Total over `SessionInput`; TypeError for a value of another type."""
     kind = type(i)
     phase = session.phase
+    if kind is inp.TextDelta and type(phase) is Active:
+        quick = run_step.hot(phase.run, i)  # type: ignore[arg-type]
+        if quick is not None:
+            return Step(Session(session.identity, Active(quick[0])), quick[1])
     if kind in inp.INPUT_CLASS:
         if type(phase) is Active:
             return _advance(session, phase.run, i)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from statistics import median
 from time import process_time
 from typing import Any
@@ -20,7 +21,21 @@ ROUNDS = 5
 
 
 def bench() -> dict[str, dict[str, Any]]:
-    """`{name: {value, unit}}`. CPU time, median of a few rounds; nothing here is a test."""
+    """`{name: {value, unit}}`. CPU time, median of a few rounds; nothing here is a test.
+
+    Other packages add their own figures by the entry-point group `rho_core.benchmarks`; one that cannot be
+    measured says why, and leaves the others alone.
+    """
+    figures = _of_the_core()
+    for entry in entry_points(group="rho_core.benchmarks"):
+        try:
+            figures |= entry.load()()
+        except ImportError as absent:
+            figures[entry.name] = {"value": None, "unit": f"missing: {absent.name or absent} is not installed"}
+    return figures
+
+
+def _of_the_core() -> dict[str, dict[str, Any]]:
     few, many = 1_000, 100_000
     per_few, per_many = _delta_ns(few), _delta_ns(many)
     yardstick = _yardstick_ns(many)

@@ -51,6 +51,7 @@ class SessionPort:
         self.waiters: dict[str, Waiter] = {}
         self.saved: int | None = None
         self.save_lock = anyio.Lock()
+        self._taken = 0
         self._gate: anyio.Event | None = None
         self._stepping = False
         self._journal = rho.journal
@@ -63,6 +64,8 @@ class SessionPort:
             raise RuntimeError("the core is being stepped: a callback of the host fed it from within")
         self._stepping = True
         try:
+            if self._taken:
+                self._tell_taken()
             effects = self._one(value)
             while self.queue:
                 self._one(self.queue.popleft())
@@ -88,6 +91,38 @@ class SessionPort:
         for effect in step.effects:
             rows[type(effect)](self, effect)
         return step.effects
+
+    @property
+    def unjournaled(self) -> bool:
+        """May a delta be fed without `apply`, since nobody listens to the inputs?"""
+        return self._journal is None
+
+    # -- what the reader took -----------------------------------------------------------------
+
+    def took(self, run: RunState) -> None:
+        """The reader took an event of the active run.
+
+        Nothing in the core depends on it before the next input, unless a send is blocked: so takes are counted
+        here and told at once, before anything else is.
+        """
+        self._taken += 1
+        if not run.channel or self.blocked:
+            self.apply_taken()
+
+    def apply_taken(self) -> None:
+        """Tell the core of the events that were taken."""
+        taken, self._taken = self._taken, 0
+        self.apply(inp.Taken(taken))
+
+    def _tell_taken(self) -> None:
+        taken, self._taken = self._taken, 0
+        self._one(inp.Taken(taken))
+
+    @property
+    def blocked(self) -> bool:
+        """Does a send wait for the reader?"""
+        phase = self.state.phase
+        return type(phase) is rho_core.session.Active and phase.run.blocked is not None
 
     def addressed(self, work: Work | None, value: inp.RunInput) -> inp.SessionInput:
         """An input for a run that may be over: the core tells by the name whether it comes too late."""

@@ -52,22 +52,26 @@ class Run:
         return self
 
     async def __anext__(self) -> Event:
-        event = await self.next_event()
-        if event is None:
+        state = self._state
+        if not state.channel and not await self._filled():
             raise StopAsyncIteration
+        event = state.channel.popleft()
+        if state is self._port.active:
+            self._port.took(state)
         return event
 
     async def next_event(self) -> Event | None:
         """The next event, or None when the stream is at its end or the reader is closed."""
+        return await anext(self, None)
+
+    async def _filled(self) -> bool:
+        """Wait for an event; False when none will come."""
         state = self._state
         while not state.channel:
             if state.ended or state.gone:
-                return None
+                return False
             await state.news()
-        event = state.channel.popleft()
-        if state is self._port.active:
-            self._port.apply(inp.Taken(1))
-        return event
+        return True
 
     async def outcome(self) -> RunOutcome:
         """The outcome, whoever reads the events; unread ones are thrown away, since they would hold the run up.

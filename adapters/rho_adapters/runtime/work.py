@@ -86,7 +86,8 @@ class Work:
 class RunState(Work):
     """One run. `channel`: sent and not yet taken; how much fits is the core's knowledge.
 
-    `ended`: no event follows. `gone`: nobody will read any more. `held`: what waits for a checkpoint.
+    `ended`: no event follows. `awaited`: someone waits for news. `gone`: nobody will read any more. `held`: what
+    waits for a checkpoint.
     """
 
     def __init__(self, id: str, request_cancel: Callable[[], None]) -> None:
@@ -102,6 +103,7 @@ class RunState(Work):
         self.asks: dict[tuple[str, str], Ask] = {}
         self.steers: dict[str, tuple[Block, ...]] = {}
         self.held: list[Callable[[], None]] | None = None
+        self.awaited = False
         self._news: anyio.Event | None = None
 
     def tell(self) -> None:
@@ -109,11 +111,13 @@ class RunState(Work):
         if self._news is not None:
             self._news.set()
             self._news = None
+            self.awaited = False
 
     async def news(self) -> None:
         """Until something changes."""
         if self._news is None:
             self._news = anyio.Event()
+            self.awaited = True
         await self._news.wait()
 
     def publish(self, act: Callable[[], None]) -> None:
@@ -127,7 +131,7 @@ class RunState(Work):
         """Put an event into the channel."""
         if not self.gone:
             self.channel.append(event)
-            if self._news is not None:
+            if self.awaited:
                 self.tell()
 
     def end(self) -> None:

@@ -34,13 +34,14 @@ def diagram(
 
 
 def bench_command(format: FormatOption = Format.text) -> int:
-    """Measure the core against a named yardstick in the same run."""
+    """Measure the core, and what is installed beside it, against named yardsticks in the same run."""
     found = bench()
     if format is Format.json:
         print_json(found)
     else:
         table = Table("figure", "value", "unit")
         for name, figure in found.items():
-            table.add_row(name, f"{figure['value']:,}", figure["unit"])
+            value = figure["value"]
+            table.add_row(name, "—" if value is None else f"{value:,}", figure["unit"])
         out.print(table)
     return OK

@@ -140,7 +140,7 @@ BENIGN: tuple[Benign, ...] = (
         "RHO-BUF-9",
         "every delta arrives in two pieces",
         (
-            attr(step, "_hot", lambda _: lambda run, i: None),
+            attr(step, "hot", lambda _: lambda run, i: None),
             *(entry(turn.FOLD, kind, _halved) for kind in (inp.TextDelta, inp.RawReasoning, inp.SummaryDelta)),
         ),
     ),
