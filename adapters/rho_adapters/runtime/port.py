@@ -87,6 +87,8 @@ class SessionPort:
             self._journal(self.state.id, value)
         step = rho_core.session.step(self.state, value)
         self.state = step.state
+        if self.rho.observers:
+            self.rho.observed(self.state.id, value, step.effects)
         rows = carry.ROWS
         for effect in step.effects:
             rows[type(effect)](self, effect)
@@ -95,7 +97,7 @@ class SessionPort:
     @property
     def unjournaled(self) -> bool:
         """May a delta be fed without `apply`, since nobody listens to the inputs?"""
-        return self._journal is None
+        return self._journal is None and not self.rho.observers
 
     # -- what the reader took -----------------------------------------------------------------
 

@@ -38,6 +38,8 @@ log = logging.getLogger("rho_adapters")
 
 Journal = Callable[[str | None, Any], None]
 """Called with (session id, input) for every input fed to a session, (None, input) for the runtime's."""
+Observer = Callable[[str | None, Any, tuple[Any, ...]], None]
+"""Called with (session id or None, input, effects) after each step, before the effects are carried out."""
 DIAGNOSTICS = 16
 """Panics that are remembered."""
 
@@ -47,7 +49,8 @@ class Rho:
 
     `checkpoint`: save each session in `store` when a run of it ends, before its end is shown. `policy`: the
     core's policy as it is, in place of the one that `config` and the parts make. `journal`: see `Journal`; with
-    it a run can be replayed through the core. Raises InvalidConfiguration.
+    it a run can be replayed through the core. `observers`: see `Observer`; they may look and never feed.
+    Raises InvalidConfiguration.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Rho:
         checkpoint: bool = False,
         clock: Clock | None = None,
         journal: Journal | None = None,
+        observers: Sequence[Observer] = (),
         policy: Policy | None = None,
     ) -> None:
         made = make_policy(config, provider, tools, compactor, collector, recorder)
@@ -77,6 +81,7 @@ class Rho:
         self.store = store
         self.clock: Clock = clock or SystemClock()
         self.journal = journal
+        self.observers = tuple(observers)
         self.diagnostics: deque[str] = deque(maxlen=DIAGNOSTICS)
         self.closing = False
         if checkpoint and store is None:
@@ -166,6 +171,8 @@ class Rho:
             self.journal(None, value)
         step = rho_core.runtime.step(self._runtime, value)
         self._runtime = step.state
+        if self.observers:
+            self.observed(None, value, step.effects)
         for effect in step.effects:
             match effect:
                 case fx.Admitted(operation=operation):
@@ -194,6 +201,14 @@ class Rho:
         """Something that the host lent failed in a way it should not."""
         self.diagnostics.append(f"{where}: {type(fault).__name__}: {fault}")
         log.warning("%s failed: %s", where, type(fault).__name__, exc_info=fault)
+
+    def observed(self, session_id: str | None, value: Any, effects: tuple[Any, ...]) -> None:
+        """Show a step to the observers; one that fails costs nobody else anything."""
+        for observer in self.observers:
+            try:
+                observer(session_id, value, effects)
+            except Exception as fault:
+                self.panicked(fault, "observer")
 
     def check_open(self) -> None:
         """Raises InvalidConfiguration outside of the context."""
