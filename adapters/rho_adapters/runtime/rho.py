@@ -130,6 +130,13 @@ class Rho:
         self._ports[session_id].saved = taken.revision
         return session
 
+    def session_of(self, session_id: str) -> Session:
+        """The open session of that id. Raises InvalidConfiguration when there is none."""
+        port = self._ports.get(session_id)
+        if port is None:
+            raise _invalid(f"session {session_id!r} is not open")
+        return Session(port)
+
     def forget(self, session: Session) -> None:
         """Close a session that is at rest, so that its id is free again. Raises InvalidConfiguration when busy."""
         if session.busy:
