@@ -25,6 +25,7 @@ __all__ = [
     "ToolContext",
     "ToolFailure",
     "ToolSpec",
+    "unprepared",
 ]
 
 
@@ -42,7 +43,7 @@ class ToolSpec:
 
 
 class PrepareFailure(Exception):
-    """The arguments do not do; the call fails with InvalidArguments and is never executed."""
+    """The arguments do not do; the call fails with this text and is never executed."""
 
 
 class ToolFailure(Exception):
@@ -92,9 +93,16 @@ class Tool(Protocol):
         """Do it, once. Raises ToolFailure or ToolCancelled."""
 
 
+def unprepared(spec: ToolSpec) -> Plan:
+    """The plan of a tool that says nothing of what it touches: it runs alone, unless it is to be detached (PLAN)."""
+    return Plan(exclusive=not spec.asynchronous)
+
+
 class BaseTool:
-    """A tool that needs nothing prepared."""
+    """A tool that says nothing of what it touches."""
+
+    spec: ToolSpec
 
     async def prepare(self, call: ToolCall) -> Plan:
-        """No resources, no capability."""
-        return Plan()
+        """Everything may be touched; nothing is to be authorised."""
+        return unprepared(self.spec)

@@ -14,6 +14,7 @@ import anyio
 
 import rho_core.session
 from rho_adapters.errors import rejected
+from rho_adapters.host import Authorizer
 from rho_adapters.provider import Provider
 from rho_adapters.runtime import carry
 from rho_adapters.runtime.work import RunState, Task, TaskKind, Work
@@ -38,10 +39,11 @@ class Waiter:
 class SessionPort:
     """`state`: the core's session. `active`: the run or compaction that has it. `queue`: inputs that follow at once."""
 
-    def __init__(self, rho: Rho, state: CoreSession, provider: Provider) -> None:
+    def __init__(self, rho: Rho, state: CoreSession, provider: Provider, authorizer: Authorizer) -> None:
         self.rho = rho
         self.state = state
         self.provider = provider
+        self.authorizer = authorizer
         self.active: Work | None = None
         self.starting: dict[str, Work] = {}
         self.leaving: RunState | None = None

@@ -108,25 +108,29 @@ class Rho:
         system: str | None = None,
         metadata: tuple[tuple[str, str], ...] = (),
         cache_key: str | None = None,
+        authorizer: Authorizer | None = None,
     ) -> Session:
-        """A new session. Raises InvalidConfiguration when there is one of that id."""
+        """A new session; `authorizer`: its own. Raises InvalidConfiguration when there is one of that id."""
         name = session_id or self.serial("session-")
-        return self._install(
-            rho_core.session.new_session(name, self.policy, None, system, metadata=metadata, cache_key=cache_key)
-        )
+        new = rho_core.session.new_session(name, self.policy, None, system, metadata=metadata, cache_key=cache_key)
+        return self._install(new, authorizer)
 
-    def restore(self, taken: snapshot.Snapshot, *, system: str | None = None) -> Session:
+    def restore(
+        self, taken: snapshot.Snapshot, *, system: str | None = None, authorizer: Authorizer | None = None
+    ) -> Session:
         """A session as a snapshot has it; `system` is what a later reset begins with. Raises SnapshotError."""
-        return self._install(snapshot.restore(taken, self.policy, system))
+        return self._install(snapshot.restore(taken, self.policy, system), authorizer)
 
-    async def open(self, session_id: str, *, system: str | None = None) -> Session:
+    async def open(
+        self, session_id: str, *, system: str | None = None, authorizer: Authorizer | None = None
+    ) -> Session:
         """The session of that id: the open one, else the one in the store, else a new one. Raises StoreError."""
         if session_id in self._ports:
             return Session(self._ports[session_id])
         taken = None if self.store is None else await self.store.load(session_id)
         if taken is None:
-            return self.session(session_id, system=system)
-        session = self.restore(taken, system=system)
+            return self.session(session_id, system=system, authorizer=authorizer)
+        session = self.restore(taken, system=system, authorizer=authorizer)
         self._ports[session_id].saved = taken.revision
         return session
 
@@ -143,10 +147,10 @@ class Rho:
             raise _invalid(f"session {session.id!r} has an unfinished operation")
         self._ports.pop(session.id, None)
 
-    def _install(self, state: rho_core.session.Session) -> Session:
+    def _install(self, state: rho_core.session.Session, authorizer: Authorizer | None) -> Session:
         if state.id in self._ports:
             raise _invalid(f"session {state.id!r} is open")
-        port = self._ports[state.id] = SessionPort(self, state, self.provider)
+        port = self._ports[state.id] = SessionPort(self, state, self.provider, authorizer or self.authorizer)
         return Session(port)
 
     # -- the runtime machine -----------------------------------------------------------------------------------

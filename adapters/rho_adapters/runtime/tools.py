@@ -10,7 +10,7 @@ import anyio
 from rho_adapters.runtime.text import clean
 from rho_adapters.runtime.work import Ask, Call, RunState, Task
 from rho_adapters.token import CancellationToken
-from rho_adapters.tool import AskRefused, BaseTool, PrepareFailure, Tool, ToolCancelled, ToolFailure
+from rho_adapters.tool import AskRefused, BaseTool, PrepareFailure, Tool, ToolCancelled, ToolFailure, unprepared
 from rho_core import effects as fx
 from rho_core import inputs as inp
 from rho_core.asks import Answers, HostInputRequest
@@ -72,7 +72,7 @@ def prepare(port: SessionPort, run: RunState, e: fx.Prepare) -> None:
     token = CancellationToken() if e.detachable else run.token
     run.calls[e.call.id] = Call(e.call, tool, e.detachable, token)
     if getattr(type(tool), "prepare", None) is BaseTool.prepare:
-        port.queue.append(inp.Prepared(e.call.id, inp.Plan()))  # nothing to wait for
+        port.queue.append(inp.Prepared(e.call.id, unprepared(tool.spec)))  # nothing to wait for
         return
 
     async def body(task: Task) -> None:
@@ -90,7 +90,7 @@ def authorize(port: SessionPort, run: RunState, e: fx.Authorize) -> None:
 
     async def body(_: Task) -> None:
         try:
-            reason = await port.rho.authorizer.authorize(call, e.capability)
+            reason = await port.authorizer.authorize(call, e.capability)
         except Exception as fault:
             reason = f"the policy failed: {type(fault).__name__}"
         allowed = reason is None
