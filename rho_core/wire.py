@@ -162,7 +162,10 @@ def dump_snapshot(snapshot: Snapshot) -> str:
     for name in ("metadata", "prompt_cache_key"):
         if not plain[name] and plain[name] != "":
             del plain[name]
-    return to_json(plain).decode()
+    try:
+        return to_json(plain).decode()
+    except (PydanticSerializationError, UnicodeEncodeError) as error:  # a lone surrogate in a text
+        raise WireError(str(error), "snapshot", "what is written can be read") from None
 
 
 def load_snapshot(text: str | bytes) -> Snapshot:

@@ -215,3 +215,9 @@ def test_the_older_schema_is_read_and_its_raw_reasoning_blanked() -> None:
 def test_the_older_schema_is_read_as_strictly(history: Any) -> None:
     with pytest.raises(wire.WireError, match=r"snapshot\.history"):
         wire.load_snapshot(json.dumps(document(schema_version=1, history=history)))
+
+
+def test_a_text_that_no_file_can_hold_is_refused() -> None:
+    """A lone surrogate is no character: the caller gets the error that is promised, and not another one."""
+    with pytest.raises(wire.WireError, match="surrogates"):
+        wire.dump_snapshot(Snapshot("s", 1, (user("\ud800"),), Identity()))
