@@ -278,6 +278,20 @@ async def test_the_end_of_the_runtime_ends_everything() -> None:
         await run.outcome()
 
 
+async def test_an_exception_of_the_host_comes_out_as_it_is() -> None:
+    started = anyio.Event()
+    with pytest.raises(ZeroDivisionError):
+        async with Rho(Scripted(hangs(started))) as rho:
+            run = rho.session().start("go")
+            await started.wait()
+            raise ZeroDivisionError
+    with pytest.raises(RunCancelled):
+        await run.outcome()
+    with pytest.raises(ToolFailure):
+        async with ToolHost([]) as host:
+            await host.call("unknown")
+
+
 async def test_a_runtime_must_be_open() -> None:
     rho = Rho(Scripted(says("x")))
     with pytest.raises(InvalidConfiguration, match="async with"):

@@ -296,7 +296,8 @@ class Rho:
             if isinstance(port.active, RunState):
                 port.drop(port.active)
         self._group.cancel_scope.cancel()
-        await self._stack.__aexit__(kind, fault, trace)
+        # The body's own exception is not the group's: told of it, the group would wrap it.
+        await self._stack.__aexit__(None, None, None)
         self._group = None
         assert self._alive == 0, f"{self._alive} tasks outlived the runtime"
 
