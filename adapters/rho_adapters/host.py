@@ -17,7 +17,7 @@ class Authorizer(Protocol):
     """Who decides whether a call may use a capability."""
 
     async def authorize(self, call: ToolCall, capability: str) -> str | None:
-        """None: it may. A text: it may not, and this is why."""
+        """None: it may. A text: it may not, and this is why. An exception is a panic: the run is interrupted (D30)."""
 
 
 class DenyAll:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
+
 from rho_adapters.host import CollectorGone, CompactionFailure, CompactionRequest
 from rho_adapters.runtime.work import RunState, Task, Work
 from rho_core import effects as fx
@@ -68,7 +70,13 @@ def record_usage(port: SessionPort, run: RunState, e: fx.RecordUsage) -> None:
     recorder = port.rho.recorder
     assert recorder is not None
 
+    before, begun = run.recording, anyio.Event()
+    run.recording = begun
+
     async def body(_: Task) -> None:
+        if before is not None:
+            await before.wait()  # records are handed over in the order of the requests
+        begun.set()
         try:
             await recorder.record(e)
         except Exception as fault:

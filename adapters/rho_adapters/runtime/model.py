@@ -119,10 +119,10 @@ async def _request(port: SessionPort, run: RunState, request: ModelRequest) -> N
         stream = port.provider.stream(request)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(_close, stream)
-            returned = await _pump(port, run, stream, measure)
+            if await _pump(port, run, stream, measure):
+                return
         # An iterator that ends without its response is a response without content: malformed (RHO-RET-1).
-        content = () if returned is None else returned.content
-        last = inp.ModelReturned(step, attempt, content, measure.timing())
+        last = inp.ModelReturned(step, attempt, (), measure.timing())
     except ProviderFailure as failed:
         last = inp.ModelFailed(step, attempt, failed.error)
     except Exception as panic:
@@ -132,10 +132,11 @@ async def _request(port: SessionPort, run: RunState, request: ModelRequest) -> N
     await port.offer(run, last)
 
 
-async def _pump(
-    port: SessionPort, run: RunState, stream: AsyncIterator[inp.ModelInput], measure: Measure
-) -> inp.ModelReturned | None:
-    """From the iterator into the core. A text delta that has room goes the short way: it has one effect."""
+async def _pump(port: SessionPort, run: RunState, stream: AsyncIterator[inp.ModelInput], measure: Measure) -> bool:
+    """From the iterator into the core; True when its response was taken.
+
+    A text delta that has room goes the short way: it has one effect.
+    """
     now_ms, step, plain, channel = port.rho.clock.now_ms, rho_core.session.step, port.unjournaled, run.channel
     async for item in stream:
         kind = type(item)
@@ -152,11 +153,15 @@ async def _pump(
                         run.tell()
                     continue  # otherwise nothing was changed, and it goes the long way
         elif kind is inp.ModelReturned:
-            return item  # type: ignore[return-value]
+            content = item.content  # type: ignore[union-attr]
+            await port.offer(run, inp.ModelReturned(item.step, item.attempt, content, measure.timing()))
+            return True
         elif kind is inp.PhysicalAttemptFailed:
             measure.restart()
         await port.offer(run, item)
-    return None
+        if kind is inp.ModelFailed:
+            return True
+    return False
 
 
 async def _close(stream: Any) -> None:

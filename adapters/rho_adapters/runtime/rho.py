@@ -35,6 +35,7 @@ from rho_core.errors import Error, ErrorName
 from rho_core.runtime import Runtime
 
 log = logging.getLogger("rho_adapters")
+log.addHandler(logging.NullHandler())
 
 Journal = Callable[[str | None, Any], None]
 """Called with (session id, input) for every input fed to a session, (None, input) for the runtime's."""
@@ -152,6 +153,11 @@ class Rho:
             raise _invalid(f"session {state.id!r} is open")
         port = self._ports[state.id] = SessionPort(self, state, self.provider, authorizer or self.authorizer)
         return Session(port)
+
+    @property
+    def is_shut(self) -> bool:
+        """Does it take no new work (RHO-SHUT-6)?"""
+        return self._runtime.shut
 
     # -- the runtime machine -----------------------------------------------------------------------------------
 

@@ -64,6 +64,21 @@ class Run:
         """The next event, or None when the stream is at its end or the reader is closed."""
         return await anext(self, None)
 
+    def try_next(self) -> Event | None:
+        """The next event if there is one by now; nobody waits."""
+        state = self._state
+        if not state.channel:
+            return None
+        event = state.channel.popleft()
+        if state is self._port.active:
+            self._port.took(state)
+        return event
+
+    @property
+    def at_end(self) -> bool:
+        """Has every event been read, and does none follow?"""
+        return self._state.ended and not self._state.channel
+
     async def _filled(self) -> bool:
         """Wait for an event; False when none will come."""
         state = self._state

@@ -59,6 +59,11 @@ class Session:
         return self._port.provider
 
     @property
+    def core(self) -> rho_core.session.Session:
+        """The core's session as it is now: immutable, for journals, digests and oracles."""
+        return self._port.state
+
+    @property
     def waiting_on(self) -> tuple[str, ...]:
         """What an unfinished operation waits for: model, tool:ID, host:REQUEST, reader, timer…"""
         return waiting_on(self._port.state)

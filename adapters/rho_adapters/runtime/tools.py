@@ -85,18 +85,17 @@ def prepare(port: SessionPort, run: RunState, e: fx.Prepare) -> None:
 
 
 def authorize(port: SessionPort, run: RunState, e: fx.Authorize) -> None:
-    """Carry out `Authorize`. A policy that fails allows nothing."""
-    call = run.calls[e.call_id].call
+    """Carry out `Authorize`."""
+    call = run.calls[e.call_id]
 
-    async def body(_: Task) -> None:
-        try:
-            reason = await port.authorizer.authorize(call, e.capability)
-        except Exception as fault:
-            reason = f"the policy failed: {type(fault).__name__}"
-        allowed = reason is None
-        port.tell(run, inp.Authorized(e.call_id) if allowed else inp.Denied(e.call_id, reason or ""))
+    async def body(task: Task) -> None:
+        async def work() -> inp.ToolInput:
+            reason = await port.authorizer.authorize(call.call, e.capability)
+            return inp.Authorized(e.call_id) if reason is None else inp.Denied(e.call_id, clean(reason))
 
-    port.spawn(run, "authorize", e.call_id, body, f"authorize {call.name} {e.call_id}")
+        await _settle(port, run, e.call_id, task, call.tool, work)
+
+    port.spawn(run, "authorize", e.call_id, body, f"authorize {call.call.name} {e.call_id}")
 
 
 def execute(port: SessionPort, run: RunState, e: fx.Execute) -> None:

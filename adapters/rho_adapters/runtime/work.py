@@ -103,6 +103,7 @@ class RunState(Work):
         self.asks: dict[tuple[str, str], Ask] = {}
         self.steers: dict[str, tuple[Block, ...]] = {}
         self.held: list[Callable[[], None]] | None = None
+        self.recording: anyio.Event | None = None
         self.awaited = False
         self._news: anyio.Event | None = None
 

@@ -66,10 +66,14 @@ class Performer:
             if field in stimulus.args:
                 self._refuse(stimulus, f"{name}.{field}")
                 return
-        handler = HANDLERS.get(name)
+        handler = self.handler(name)
         if handler is None:
             raise DriverError(f"there is no stimulus {name!r}; known: {', '.join(HANDLERS)}")
         handler(self, stimulus)
+
+    def handler(self, name: str) -> Callable[[Any, Stimulus], None] | None:
+        """What a stimulus does."""
+        return HANDLERS.get(name)
 
     def _take_apart(self, name: str, value: Any) -> Stimulus:
         args = decode.fields(value, name) if isinstance(value, dict) else {}
