@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import typer
 
@@ -42,17 +42,45 @@ def _root(
     return None
 
 
-def _plug_in() -> None:
-    """Commands of other packages (`chat`) come by entry point: no import against the arrows of the design."""
+def _plug_in(arguments: list[str]) -> None:
+    """Commands of other packages (`chat`) come by entry point: no import against the arrows of the design.
+
+    They cost nobody else anything: they are loaded when they are called, or to be listed, and the place of one
+    that cannot be loaded is taken by a command that says so.
+    """
+    called = next((word for word in arguments if not word.startswith("-")), None)
+    taken = {command.name for command in app.registered_commands}
     for entry in entry_points(group="rho_core.commands"):
-        app.command(entry.name)(entry.load())
+        if entry.name in taken or called not in (None, entry.name):
+            continue  # ours, plugged in before, or not what is called
+        taken.add(entry.name)
+        try:
+            command = entry.load()
+            alone = typer.Typer()
+            alone.command(entry.name)(command)
+            typer.main.get_command(alone)  # what cannot be a command fails here, by itself
+        except Exception as fault:
+            _stand_in(entry, fault)
+        else:
+            app.command(entry.name)(command)
+
+
+def _stand_in(entry: EntryPoint, fault: Exception) -> None:
+    why = str(fault) or type(fault).__name__
+    owner = entry.dist.name if entry.dist is not None else entry.value
+
+    def cannot() -> None:
+        raise UsageError(f"the command {entry.name!r} of {owner!r} cannot be loaded: {why}")
+
+    everything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(entry.name, help=f"(cannot be loaded: {why})", context_settings=everything)(cannot)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and give its exit status: 0, 1, 2, 3 or 4 (design §7)."""
     printable()
     try:
-        _plug_in()
+        _plug_in(sys.argv[1:] if arguments is None else arguments)
         status = app(args=arguments, standalone_mode=False)
     except UsageError as fault:
         return _say(str(fault), USAGE)

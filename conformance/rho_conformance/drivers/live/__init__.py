@@ -81,7 +81,7 @@ class LiveDriver:
         world.oracle.settled({name: world.state_of(port.handle) for name, port in world.ports.items()})
         if world.oracle.faults:
             raise DriverError(f"strict oracle: {world.oracle.faults[0]}")
-        return {"observations": world.observations, "waiting_on": world.waiting_on(), "facts": world.facts()}
+        return {"observations": list(world.observations), "waiting_on": world.waiting_on(), "facts": world.facts()}
 
     def close(self) -> None:
         """End the runtime and its loop."""

@@ -36,7 +36,7 @@ class Provider:
         """Items become inputs when they are handed over; `Taken` is seen when the core took them."""
         port = self._world.port_of(request.session_id)
         port.requests += 1
-        upcall = ModelUpcall("ModelCall", port.active, port.incarnation)
+        upcall = ModelUpcall("ModelCall", port.run_now(), port.incarnation)
         upcall.n, upcall.step, upcall.attempt = port.requests, request.step, request.attempt
         upcall.started_ms = self._world.now_ms
         shown = {
@@ -51,7 +51,7 @@ class Provider:
                 item = await port.next_item(upcall)
                 given = items.model_input(upcall, item, self._world.around)
                 if item[0] == "claim":
-                    name = item[1]
+                    name = self._world.names.steer(given.steering_id)  # type: ignore[union-attr]
                     granted = request.steering.claim(given.steering_id)  # type: ignore[union-attr]
                     if granted:
                         upcall.granted.add(name)
@@ -134,9 +134,9 @@ class Tool:
             try:
                 answers = await context.ask(request)
             except self._world.hosting.ask_refused:
-                port.see("AskRefused", shown, port.active)
+                port.see("AskRefused", shown, port.run_now())
                 return
-            port.see("HostAnswer", {**shown, "answers": encode.answers(answers)}, port.active)
+            port.see("HostAnswer", {**shown, "answers": encode.answers(answers)}, port.run_now())
 
 
 class Authorizer:
@@ -158,7 +158,7 @@ class Authorizer:
 
 
 def _tool(port: LivePort, kind: str, call: ToolCall, detachable: bool, token: Any = None) -> ToolUpcall:
-    upcall = ToolUpcall(kind, port.active, port.incarnation, call.id)
+    upcall = ToolUpcall(kind, port.run_now(), port.incarnation, call.id)
     upcall.name, upcall.arguments, upcall.detachable = call.name, call.arguments, detachable
     shown = {"name": call.name, "arguments": encode.arguments(call.arguments)}
     port.open_live(upcall, shown, token)

@@ -25,7 +25,8 @@ class Compactor:
 
     async def compact(self, request: Any) -> Any:
         port = self._world.port_of_effect(fx.CallCompactor)
-        upcall = Upcall("Compact", port.active, port.incarnation)
+        run = None if request.trigger == "manual" else port.run_now()
+        upcall = Upcall("Compact", run, port.incarnation)
         shown = {"messages": encode.messages(request.messages), "trigger": request.trigger.capitalize()}
         port.open_live(upcall, shown, request.token)
         try:
@@ -51,7 +52,7 @@ class Collector:
 
     async def collect(self, boundary: str) -> str | None:
         port = self._world.port_of_effect(fx.AskBoundary)
-        upcall = Upcall("Collect", port.active, port.incarnation)
+        upcall = Upcall("Collect", port.run_now(), port.incarnation)
         port.open_live(upcall, {"kind": boundary}, None)
         try:
             kind, given = await port.next_item(upcall, taken=False)
@@ -63,7 +64,7 @@ class Collector:
 
     def acknowledge(self, accepted: bool) -> None:
         port = self._world.port_of_effect(fx.AckBoundary)
-        port.see("CollectAck", {"accepted": accepted}, port.active)
+        port.see("CollectAck", {"accepted": accepted}, port.run_now())
 
 
 class Recorder:

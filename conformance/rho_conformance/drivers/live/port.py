@@ -146,6 +146,8 @@ class LivePort(SessionPort):
             moved = self._read_live(run) or moved
             moved = self._resolve(run) or moved
         self.upcalls = [u for u in self.upcalls if u.open]
+        for run in self.runs:
+            run.token_cancelled = self.handles[run.name].token.cancelled
         return moved
 
     def _read_live(self, run: Run) -> bool:
@@ -163,15 +165,13 @@ class LivePort(SessionPort):
         return moved
 
     def _resolve(self, run: Run) -> bool:
+        """Await the outcome: when someone asked and nobody reads, and in any case when it is there."""
         handle = self.handles[run.name]
-        if run.draining and not handle.resolved and not self.eager and run.name not in self.draining:
-            self.draining.add(run.name)
-            self.world.spawn(self._drain, run, handle)
-            return True
-        if run.resolved or not handle.resolved or run.lost:
+        wanted = handle.resolved or (bool(run.draining) and not self.eager)
+        if not wanted or run.lost or run.name in self.draining:
             return False
+        self.draining.add(run.name)
         self.world.spawn(self._drain, run, handle)
-        run.resolved = True
         return True
 
     async def _drain(self, run: Run, handle: Any) -> None:
@@ -226,9 +226,14 @@ class LivePort(SessionPort):
         return item
 
     def _cancel_by(self, upcall: Upcall, inbox: Inbox) -> None:
-        """The double cancels its clone of the token; one in preparation was lent none but knows its run's."""
+        """The double cancels its clone of the token; one in preparation was lent none but knows its run's.
+
+        A job's token is its own: what it does with that is nobody's news.
+        """
+        if isinstance(upcall, ToolUpcall) and upcall.detachable:
+            return
         token = inbox.token
-        if token is None and upcall.run is not None and not (isinstance(upcall, ToolUpcall) and upcall.detachable):
+        if token is None and upcall.run is not None:
             token = self.handles[upcall.run.name].token
         if token is not None:
             token.cancel()
@@ -411,6 +416,8 @@ def _respond(port: LivePort, run: Run | None, given: i.Respond) -> Any:
 
 
 def _compact(port: LivePort, _: Run | None, given: i.Compact) -> Any:
+    if not port.handle.busy:
+        port.active = None  # what it calls is no call of the run before
     port.world.spawn(port.compact, given.command_id)
     return _LATER
 

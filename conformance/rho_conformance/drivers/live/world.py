@@ -14,9 +14,9 @@ from rho_conformance.drivers.corework.settings import Settings, ToolHabit
 from rho_conformance.drivers.corework.upcalls import Upcall
 from rho_conformance.drivers.corework.world import World
 from rho_conformance.drivers.live import doubles, lent, loops
-from rho_conformance.drivers.live.oracle import Oracle
 from rho_conformance.drivers.live.port import LivePort
 from rho_conformance.drivers.live.seam import Hosting
+from rho_conformance.drivers.live.shadow import Shadow
 from rho_conformance.errors import DriverError
 from rho_core import effects as fx
 from rho_core import inputs as i
@@ -38,7 +38,7 @@ class LiveWorld(World):
         self._start = start
         self.clock: Any = hosting.clock()
         super().__init__(settings, [])
-        self.oracle = Oracle()
+        self.oracle = Shadow(self)
         self.rho: Any = None
         self._stop: anyio.Event | None = None
         self._group: Any = None
@@ -191,6 +191,13 @@ class LiveWorld(World):
         assert isinstance(value, i.Shutdown)
         self.answer(value.command_id, self.rho.shutdown())
 
+    def facts(self) -> dict[str, Any]:
+        """As the handles of sessions and runs show them."""
+        for run in self.runs.values():
+            if not run.lost:
+                run.token_cancelled = bool(self.ports[run.session].handles[run.name].token.cancelled)
+        return super().facts()
+
     # -- settling ----------------------------------------------------------------------------------------------------
 
     async def settle_live(self) -> None:
@@ -230,7 +237,7 @@ class Observed:
     def fed(self, session_id: str | None, value: Any) -> None:
         """An input is going to be fed to the core."""
         if not self.over:
-            self._world.oracle.fed(session_id, value)
+            self._world.oracle.replay(session_id, value)
 
     def stepped(self, session_id: str | None, value: Any, effects: tuple[Any, ...]) -> None:
         """A step was made."""
