@@ -369,6 +369,15 @@ def _without_run(session: Session, i: inp.RunInput) -> Step[Session]:
     return Step(session, ())
 
 
+def _for_run(session: Session, i: inp.ForRun) -> Step[Session]:
+    """By name, so that what comes after its run is over is told from what the next run is to have."""
+    if session.run_id != i.run:
+        return _without_run(session, i.input)
+    after = step(session, i.input)
+    held = len(after.effects) == 1 and type(after.effects[0]) is fx.NotReady
+    return Step(session, (fx.NotReady(i),)) if held else after  # whoever offers it again keeps the address
+
+
 # --- the whole -----------------------------------------------------------------------------------------------
 
 LINK: dict[type, Callable[[Session, Any], Step[Session]]] = {
@@ -393,7 +402,7 @@ def step(session: Session, i: inp.SessionInput) -> Step[Session]:
             return _by_hand(session, phase, i)  # type: ignore[arg-type]
         return _without_run(session, i)  # type: ignore[arg-type]
     if isinstance(i, inp.ForRun):
-        return step(session, i.input) if session.run_id == i.run else _without_run(session, i.input)
+        return _for_run(session, i)
     command = IDLE_ONLY.get(kind)
     if command is not None:
         if not isinstance(phase, Resting):
