@@ -27,7 +27,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) $(MODEL) $(NODE)
-	CI=true $(BIN)/pytest
+	CI=true $(BIN)/pytest -rs
 
 model: $(MODEL)
 

@@ -7,6 +7,7 @@ Reading and writing keep every field, also those that this version does not know
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from rho_conformance.vocabulary import CLOSED, COUNTERS, EVENTS, UPCALLS
 TRACE_VERSION = 1
 _HEAD = ("trace", "hello", "config", "profile", "source", "witness")
 _STEP = ("perform", "observations", "waiting_on", "facts")
+_HALF = re.compile("[\ud800-\udfff]")
 _MERGED_TEXT = frozenset({"AssistantTextDelta", "ReasoningDelta", "ReasoningSummaryDelta"})
 
 
@@ -215,7 +217,12 @@ def dumps_trace(trace: Trace) -> str:
     if trace.open_error is not None:
         lines.append({"open": {"error": trace.open_error}})
     lines.extend(record.to_json() for record in trace.steps)
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    return encodable("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def encodable(text: str) -> str:
+    """JSON text with each half of a surrogate pair escaped: a foreign text may hold one, no encoding can write it."""
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def read_trace(path: Path) -> Trace:

@@ -259,17 +259,3 @@ def test_text_output_is_a_table_and_ends_with_the_path(tmp_path: Path, capsys: p
     lines = capsys.readouterr().out.strip().splitlines()
     assert status == 0 and lines[-1] == str(tmp_path / "report.md")
     assert any("RHO-ORD-1" in line and "pass" in line for line in lines)
-
-
-def test_a_baseline_excuses_what_it_names_and_fails_when_it_is_not_needed(run: Any, tmp_path: Path) -> None:
-    [rule] = run("rules", "RHO-CAN-13")[1]["rules"]
-    entry = '[RHO-CAN-13]\nreason = "known"\nuntil = {}\n'
-    known, stale = tmp_path / "known.toml", tmp_path / "stale.toml"
-    known.write_text(entry.format("9999-01-01"))
-    stale.write_text(entry.format("2000-01-01"))
-    target = f"mutant:{rule['mutants'][0]}"
-    arguments = ("--rule", "RHO-CAN-13", "--examples", "0", "--report", str(tmp_path), "--baseline")
-    assert run("conform", target, *arguments, str(known))[1]["verdicts"]["RHO-CAN-13"]["verdict"] == "variant"
-    assert run("conform", target, *arguments, str(stale))[0] == 1
-    status, answer, _ = run("conform", "core", *arguments, str(known))
-    assert status == 1 and "not needed" in answer["verdicts"]["RHO-CAN-13"]["detail"]

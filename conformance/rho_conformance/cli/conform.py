@@ -18,7 +18,7 @@ from rho_conformance.cli.common import (
     print_json,
     progress_bar,
 )
-from rho_conformance.judge.baseline import apply_baseline
+from rho_conformance.judge.baseline import apply_baseline, read_baseline
 from rho_conformance.judge.conform import EXAMPLES, SEED, STEPS, Ask, Report, conform
 from rho_conformance.judge.witnesses import write_witnesses
 from rho_conformance.report import files, terminal
@@ -37,17 +37,20 @@ def conform_command(
     examples: Annotated[int, typer.Option(min=0, help="generated scripts")] = EXAMPLES,
     steps: Annotated[int, typer.Option(min=1, help="longest generated script, in intents")] = STEPS,
     seed: Annotated[int, typer.Option(help="of the generated scripts")] = SEED,
-    report: Annotated[Path | None, typer.Option(help="folder for report.json, report.md and witnesses")] = None,
-    baseline: Annotated[Path | None, typer.Option(help="file of known failures with reason and expiry")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="folder for report.json, .md, .html, junit.xml and witnesses")
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="known failures, each with a reason; not with --rule")] = None,
     format: FormatOption = Format.text,
 ) -> int:
     """Play scenarios, directed and generated scripts and sweeps on TARGET, and judge every rule."""
     ask = Ask(target, profile, tuple(rule or ()), examples, steps, seed)
+    known = None if baseline is None else read_baseline(baseline, ask)
     with progress_bar() as bar:
         found = conform(ask, bar)
         write_witnesses(found, (report or DEFAULT_FOLDER) / "witnesses", bar)
-    if baseline is not None:
-        apply_baseline(found, baseline)
+    if known is not None:
+        apply_baseline(found, known)
     path = None if report is None else files.write(found, report)
     if format is Format.json:
         print_json(found.to_json())

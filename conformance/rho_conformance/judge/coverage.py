@@ -40,7 +40,13 @@ class Coverage:
             "rows": len(rows),
             "taken": len(rows) - len(missing),
             "missing": [" ".join(key) for key in missing],
+            "transitions": {" ".join(key): self._row(key, exits) for key, exits in rows.items()},
         }
+
+    def _row(self, key: RowKey, declared_exits: frozenset[str]) -> dict[str, Any]:
+        """Whether the row was taken, and for each exit that it declares whether that was."""
+        seen = {exit for row, exit in self.taken if row == key}
+        return {"taken": bool(seen), "exits": {exit: exit in seen for exit in sorted(declared_exits)}}
 
 
 @contextmanager

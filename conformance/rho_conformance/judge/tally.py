@@ -25,7 +25,10 @@ BAD = ("fail", "error", "inconclusive", "vacuous")
 
 @dataclass
 class Verdict:
-    """`detail`: why, for a reader. `triggered`: live contexts, counted up to the rule's threshold."""
+    """`detail`: why, for a reader. `triggered`: live contexts, counted up to the rule's threshold.
+
+    `baseline`: the entry that turned a failure into a variant.
+    """
 
     verdict: str
     triggered: int = 0
@@ -34,6 +37,7 @@ class Verdict:
     variant: str | None = None
     witness: str | None = None
     evidence: Exhibit | None = None
+    baseline: dict[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -41,7 +45,8 @@ class Verdict:
             "triggered": self.triggered,
             "opportunities": self.opportunities,
         }
-        optional = {"detail": self.detail or None, "variant": self.variant, "witness": self.witness}
+        optional: dict[str, Any] = {"detail": self.detail or None, "variant": self.variant, "witness": self.witness}
+        optional["baseline"] = self.baseline
         return found | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from rho_conformance.judge.conform import Report
 from rho_conformance.judge.tally import Verdict
 from rho_conformance.report.history import rows
+from rho_conformance.report.visible import visible
 
 STYLE = {
     "pass": "green",
@@ -44,7 +45,7 @@ def _table(report: Report) -> Table:
             continue
         note = verdict.variant or (verdict.detail if verdict.verdict not in ("pass", "fail") else "")
         count = f"{verdict.triggered}/{report.rules[rule].threshold}"
-        table.add_row(rule, report.rules[rule].title, _styled(verdict.verdict), count, note)
+        table.add_row(rule, report.rules[rule].title, _styled(verdict.verdict), count, Text(visible(note)))
     return table
 
 
@@ -54,12 +55,12 @@ def _styled(verdict: str) -> Text:
 
 def _failure(report: Report, rule: str, verdict: Verdict) -> RenderableType:
     title = Text(f"\n{rule} is broken: {report.rules[rule].statement}", style="red")
-    parts: list[RenderableType] = [title, Text(f"  {verdict.detail}")]
+    parts: list[RenderableType] = [title, Text(f"  {visible(verdict.detail)}")]
     trace = verdict.evidence.trace if verdict.evidence is not None else None
     if trace is not None:
         table = Table("step", "done", "seen", box=None, padding=(0, 2))
         for row in rows(trace):
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         parts.append(table)
     if verdict.witness is not None:
         parts.append(Text(f"  witness: {verdict.witness}"))
@@ -75,6 +76,8 @@ def _sum(report: Report) -> Text:
         f"\nplayed: {played}; seed {report.ask.seed}, examples {report.ask.examples}, steps {report.ask.steps}; "
         f"{report.seconds:.1f} s"
     )
+    for note in report.notes:
+        text.append(f"\n{visible(note)}", style="yellow")
     if report.coverage is not None:
         found = report.coverage.to_json()
         text.append(f"\nrows of the core's tables taken: {found['taken']} of {found['rows']}")
