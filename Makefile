@@ -27,7 +27,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) $(MODEL) $(NODE)
-	CI=true $(BIN)/pytest -rs
+	CI=true $(BIN)/pytest -rs -n 2 --dist loadscope
 
 model: $(MODEL)
 
