@@ -55,7 +55,9 @@ def calls(asked: Sequence[Json], seen: Sequence[Json], at_work: Collection[Key],
                 continue  # taken back together with the tool that waited for it
             fault(f"{where}: asked for {wanted!r}, seen {shown!r}")
         elif lost != taken_back:
-            fault(f"{where}: asked for {len(wanted)}, seen {len(shown)}; given up {due_ends[key]}, seen {got_ends[key]}")
+            fault(
+                f"{where}: asked for {len(wanted)}, seen {len(shown)}; given up {due_ends[key]}, seen {got_ends[key]}"
+            )
         elif _untold(due_ends[key].count("token"), got_ends[key].count("token"), key in at_work):
             fault(f"{where}: told by token {due_ends[key]}, seen {got_ends[key]}")
 

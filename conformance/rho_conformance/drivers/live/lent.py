@@ -63,6 +63,8 @@ class Collector:
         return given if given is None else str(given)
 
     def acknowledge(self, accepted: bool) -> None:
+        if not self._world.awaits(fx.AckBoundary):
+            return  # of a runtime whose process was lost: its end is seen by nobody
         port = self._world.port_of_effect(fx.AckBoundary)
         port.see("CollectAck", {"accepted": accepted}, port.run_now())
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 import rho_core.runtime
 import rho_core.session
 from rho_conformance.drivers.corework import interpret
@@ -76,6 +78,8 @@ class ShadowPort(SessionPort):
         self.world.fed = 0
         inner = value.input if isinstance(value, i.ForRun) else value
         self._expected(inner)
+        if isinstance(inner, i.Taken) and self.active is not None:
+            self.world.taken[self.active.name] += inner.n
         if isinstance(inner, i.Start | i.StartToolCall):
             self.starting[inner.run] = Run(inner.run, self.name)
         command_id = getattr(inner, "command_id", None)
@@ -83,7 +87,12 @@ class ShadowPort(SessionPort):
             self.world.commands[command_id] = Command(inner.kind, command_id, self.name)
         late = isinstance(value, i.ForRun) and (self.active is None or value.run != self.active.name)
         ended = [] if late and not isinstance(inner, i.UsageRecorded) else self._ended_by(inner)
-        if self.offer(value, lambda: [upcall.finish() for upcall in ended] and None):
+
+        def taken() -> None:
+            for upcall in ended:
+                upcall.finish()
+
+        if self.offer(value, taken):
             self.held_back = [v for v in self.held_back if v != inner]
         elif inner not in self.held_back:
             self.held_back.append(inner)
@@ -126,7 +135,8 @@ class Shadow(World):
         self.faults: list[str] = []
         self.replies: dict[str, list[Any]] = defaultdict(list)
         self.shown: dict[str, list[Any]] = defaultdict(list)
-        self._to_runtime: deque[Any] = deque()
+        self.taken: dict[str, int] = defaultdict(int)
+        self._to_runtime: deque[tuple[Any, int]] = deque()
         self._inputs = 0
         self._since = 0
         self._step = 0
@@ -173,7 +183,7 @@ class Shadow(World):
         """The runtime is going to feed this."""
         self._inputs += 1
         if session_id is not None:
-            for late in self._to_runtime:
+            for late, _ in self._to_runtime:
                 self.fault(f"the runtime machine was not fed {late!r} before {session_id} was fed {value!r}")
             self._to_runtime.clear()
             if session_id in self.ports:
@@ -182,12 +192,14 @@ class Shadow(World):
         if isinstance(value, i.Shutdown):
             self.commands[value.command_id] = Command("shutdown", value.command_id, self.settings.sessions[0])
             super().tell_runtime(value)
-        elif not self._to_runtime or self._to_runtime.popleft() != value:
-            self.fault(f"the runtime was fed {value!r}, which no session asked for")
+        elif not self._to_runtime or self._to_runtime[0][0] != value:
+            self.fault(f"the runtime machine was fed {value!r}, which no session asked for then")
+        elif self._to_runtime.popleft()[1] != anyio.get_current_task().id:
+            self.fault(f"the runtime machine was fed {value!r} later than in the step that asked for it")
 
     def tell_runtime(self, value: i.RuntimeInput) -> None:
         """A session asked the runtime machine for something."""
-        self._to_runtime.append(value)
+        self._to_runtime.append((value, anyio.get_current_task().id))
         super().tell_runtime(value)
 
     def reply(self, command: Command, value: Any) -> None:
@@ -222,7 +234,7 @@ class Shadow(World):
         for name, state in states.items():
             if name in self.ports and self.ports[name].session != state:
                 self.fault(f"the state of {name} is not the core's after the same inputs")
-        for value in self._to_runtime:
+        for value, _ in self._to_runtime:
             self.fault(f"the runtime machine was never fed {value!r}")
         self._to_runtime.clear()
         for port in self.ports.values():
@@ -253,9 +265,14 @@ class Shadow(World):
         drained = seen.name in port.draining
         agree.events(seen, core, self.shown[seen.name], eager=port.eager, drained=drained, fault=self.fault)
         if bool(handle.token.cancelled) != core.token_cancelled:
-            self.fault(f"the token of {seen.name} is set: {handle.token.cancelled}; by the core: {core.token_cancelled}")
+            self.fault(
+                f"the token of {seen.name} is set: {handle.token.cancelled}; by the core: {core.token_cancelled}"
+            )
         if not seen.dropped and bool(handle.resolved) != core.resolved:
             self.fault(f"the outcome of {seen.name} is known: {handle.resolved}; by the core: {core.resolved}")
+        alive = not (seen.dropped or seen.gone or core.resolved)
+        if drained and alive and self.taken[seen.name] < len(core.channel):
+            self.fault(f"{seen.name} has events that nobody takes, though its outcome is awaited")
         if seen.draining and core.resolved:
             self.fault(f"{seen.name} has its outcome, and who awaits it is not told")
         if seen.outcome is not None and seen.outcome != core.outcome:

@@ -167,6 +167,10 @@ class LiveWorld(World):
         """The session of a call of a double that was asked for by this effect."""
         return self._next(kind) if effect is None else self._records.pop(id(effect))
 
+    def awaits(self, kind: type) -> bool:
+        """Is a call of a double to come that an effect of this kind asked for?"""
+        return bool(self._expected[kind])
+
     def _next(self, key: Any) -> LivePort:
         waiting = self._expected[key]
         if not waiting:
