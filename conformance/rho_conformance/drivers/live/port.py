@@ -16,14 +16,18 @@ from rho_conformance.drivers.corework import encode, interpret, items
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.runs import Run
 from rho_conformance.drivers.corework.upcalls import STOPPED, Item, ModelUpcall, ToolUpcall, Upcall
+from rho_conformance.drivers.live.api import API, LATER
+from rho_conformance.drivers.live.source import SOURCE
 from rho_conformance.errors import DriverError
 from rho_core import effects as fx
 from rho_core import inputs as i
 from rho_core.effects import RunFailed
-from rho_core.errors import Error, ErrorName
 
 if TYPE_CHECKING:
     from rho_conformance.drivers.live.world import LiveWorld
+
+
+RECORDED: Item = ("ok", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class LivePort(SessionPort):
     world: LiveWorld
 
     def __init__(self, world: LiveWorld, name: str, handle: Any, eager: bool) -> None:
-        self.handle = handle
+        self.handle: Any = handle
         self.handles: dict[str, Any] = {}
         self.inboxes: dict[Upcall, Inbox] = {}
         self.detachable: dict[str, bool] = {}
@@ -98,7 +102,7 @@ class LivePort(SessionPort):
         if isinstance(given, i.ForRun) or type(given) in (i.BoundaryReplied, i.BoundaryGone):
             self._answered(given)
             return
-        act = _API.get(type(given))
+        act = API.get(type(given))
         if act is None:
             raise DriverError(f"the hosted driver cannot do {given!r}")
         try:
@@ -106,7 +110,7 @@ class LivePort(SessionPort):
         except self.world.hosting.rejected as fault:
             self._rejected(command_id, fault)
         else:
-            if answer is not _LATER and command_id is not None:
+            if answer is not LATER and command_id is not None:
                 self.world.answer(command_id, answer)
 
     def _rejected(self, command_id: str | None, fault: Any) -> None:
@@ -267,7 +271,7 @@ class LivePort(SessionPort):
     def _answered(self, given: Any) -> None:
         """An answer of the collector or the recorder, whose upcall counts as over already."""
         if isinstance(given, i.ForRun):
-            upcall, item = self.find("Record"), _RECORDED
+            upcall, item = self.find("Record"), RECORDED
         elif isinstance(given, i.BoundaryReplied):
             upcall, item = self.find("Collect"), ("input", given.input)
         else:
@@ -300,7 +304,7 @@ class LivePort(SessionPort):
             self.world.expect(self, effect)
 
     def _handed_by(self, value: Any) -> Upcall | None:
-        found = _SOURCE.get(type(value))
+        found = SOURCE.get(type(value))
         if found is None:
             return None
         kinds, items_ = found
@@ -353,121 +357,3 @@ class LivePort(SessionPort):
             "revision": self.handle.revision,
             "history": list(self._shown[1]),
         }
-
-
-# --- the host's commands, by the runtime's API ------------------------------------------------------------------------
-
-_LATER = object()
-_RECORDED: Item = ("ok", None)
-GONE = Error(ErrorName.INVALID_HOST_RESPONSE, "there is no such run")
-
-
-def _start(port: LivePort, _: Run | None, given: i.Start) -> None:
-    port.start(given, lambda name: port.handle.start(given.content, run_id=name))
-
-
-def _start_tool(port: LivePort, _: Run | None, given: i.StartToolCall) -> None:
-    port.start(given, lambda name: port.handle.start_with_tool_call(given.call, run_id=name))
-
-
-def _of_run(port: LivePort, run: Run | None) -> Any:
-    handle = None if run is None else port.handles.get(run.name)
-    if handle is None or (run is not None and run.lost):
-        raise _NoRun(GONE)
-    return handle
-
-
-class _NoRun(Exception):
-    def __init__(self, error: Error) -> None:
-        super().__init__(error.message)
-        self.error, self.rule = error, None
-
-
-def _cancel(port: LivePort, run: Run | None, _: i.Cancel) -> None:
-    if run is not None and run.name in port.handles and not run.lost:
-        port.handles[run.name].cancel()
-
-
-def _steer(port: LivePort, run: Run | None, given: i.Steer) -> Any:
-    try:
-        handle = _of_run(port, run)
-    except _NoRun as none:
-        port.world.reject(fx.Rejected(given.command_id, none.error, "RHO-STEER-2"))
-        return _LATER
-    handle.steer(given.content, steering_id=given.steering_id)
-    return None
-
-
-def _retract(port: LivePort, run: Run | None, given: i.Retract) -> Any:
-    try:
-        return _of_run(port, run).retract(given.steering_id)
-    except _NoRun:
-        return "NotFound"
-
-
-def _respond(port: LivePort, run: Run | None, given: i.Respond) -> Any:
-    try:
-        handle = _of_run(port, run)
-    except _NoRun as none:
-        port.world.reject(fx.Rejected(given.command_id, none.error, "RHO-HOST-5"))
-        return _LATER
-    handle.respond(given.request_id, dict(given.answers))
-    return None
-
-
-def _compact(port: LivePort, _: Run | None, given: i.Compact) -> Any:
-    if not port.handle.busy:
-        port.active = None  # what it calls is no call of the run before
-    port.world.spawn(port.compact, given.command_id)
-    return _LATER
-
-
-_API: dict[type, Callable[[LivePort, Run | None, Any], Any]] = {
-    i.Start: _start,
-    i.StartToolCall: _start_tool,
-    i.Cancel: _cancel,
-    i.Steer: _steer,
-    i.Retract: _retract,
-    i.Respond: _respond,
-    i.Drop: lambda port, run, _: _of_run(port, run).drop(),
-    i.ReaderClosed: lambda port, run, _: _of_run(port, run).close_reader(),
-    i.Compact: _compact,
-    i.AppendMessage: lambda port, _, given: port.handle.append(given.message),
-    i.ReplaceHistory: lambda port, _, given: port.handle.replace_history(given.messages),
-    i.Reset: lambda port, _, given: port.handle.reset(),
-}
-
-_MODEL, _TOOL = frozenset({"ModelCall"}), frozenset({"ToolExecute"})
-_PREPARE, _AUTHORIZE, _COMPACT = frozenset({"ToolPrepare"}), frozenset({"ToolAuthorize"}), frozenset({"Compact"})
-_SOURCE: dict[type, tuple[frozenset[str], tuple[str, ...]]] = {
-    i.TextDelta: (_MODEL, ("delta",)),
-    i.RawReasoning: (_MODEL, ("reasoning",)),
-    i.SummaryDelta: (_MODEL, ("summary",)),
-    i.CallDelta: (_MODEL, ("call_delta",)),
-    i.ContextBlock: (_MODEL, ("context",)),
-    i.UsageReported: (_MODEL, ("usage",)),
-    i.GenerationTokensReported: (_MODEL, ("generation_tokens",)),
-    i.WebSearched: (_MODEL, ("web_search",)),
-    i.HostedTool: (_MODEL, ("hosted",)),
-    i.TierFallback: (_MODEL, ("tier_fallback",)),
-    i.PhysicalAttemptFailed: (_MODEL, ("physical_retry",)),
-    i.ModelReturned: (_MODEL, ("return",)),
-    i.ModelFailed: (_MODEL, ("fail", STOPPED)),
-    i.ModelPanicked: (_MODEL, ("panic",)),
-    i.SteerClaimed: (_MODEL, ("claim",)),
-    i.SteerDelivered: (_MODEL, ("deliver",)),
-    i.SteerReleased: (_MODEL, ("release",)),
-    i.Prepared: (_PREPARE, ("prepared",)),
-    i.PrepareFailed: (_PREPARE, ("prep_fail",)),
-    i.Authorized: (_AUTHORIZE, ("authorize",)),
-    i.Denied: (_AUTHORIZE, ("authorize",)),
-    i.ToolProgress: (_TOOL, ("progress",)),
-    i.ToolAsked: (_TOOL, ("ask",)),
-    i.AskWithdrawn: (_TOOL, ("withdraw",)),
-    i.ToolReturned: (_TOOL, ("return", "fail", "cancelled")),
-    i.ToolPanicked: (_PREPARE | _AUTHORIZE | _TOOL, ("panic",)),
-    i.CompactorReturned: (_COMPACT, ("return",)),
-    i.CompactorFailed: (_COMPACT, ("fail", "interrupted", STOPPED)),
-    i.CompactorPanicked: (_COMPACT, ("panic",)),
-}
-"""Input -> the upcalls it may come from, and the items it may be."""
