@@ -22,11 +22,14 @@ from rho_adapters import (
     ToolHost,
 )
 from rho_adapters.clock import VirtualClock
+from rho_adapters.host import Compacted, CompactionRequest
 from rho_adapters.provider import failure
 from rho_core import events as ev
+from rho_core import wire
 from rho_core.asks import Choice, HostInputRequest, Question
 from rho_core.errors import ErrorName, ProviderErrorKind
-from rho_core.messages import INTERRUPTED, AbortedAssistant, ToolResult
+from rho_core.inputs import Plan
+from rho_core.messages import INTERRUPTED, AbortedAssistant, ToolResult, user
 from tests.adapters.scripted import Does, Scripted, asks, call, fails, hangs, kinds, says
 
 pytestmark = pytest.mark.anyio
@@ -183,8 +186,8 @@ async def test_steering_reaches_the_next_step() -> None:
     async with Rho(provider, [Does("t", steered)]) as rho:
         async with rho.session().start("go") as run:
             first, second = run.steer("also this"), run.steer("not this")
-            assert run.retract(second) == "Retracted"
-            assert run.retract(second) == "NotFound"
+            assert run.retract_steering(second) == "Retracted"
+            assert run.retract_steering(second) == "NotFound"
             reached.set()
             events = await all_of(run)
         assert [e.ids for e in events if isinstance(e, ev.SteeringApplied)] == [(first,)]
@@ -316,3 +319,144 @@ async def test_configuration_is_checked() -> None:
     with pytest.raises(InvalidConfiguration) as twice:
         Rho(Scripted(), [Does("t", ok), Does("t", ok)])
     assert twice.value.name == ErrorName.INVALID_CONFIGURATION
+
+
+class Shortens:
+    """A compactor that keeps the last message; `gate`: what it waits for."""
+
+    cooperative = False
+
+    def __init__(self, gate: anyio.Event | None = None) -> None:
+        self.gate = gate
+        self.begun = anyio.Event()
+        self.asked: list[CompactionRequest] = []
+
+    async def compact(self, request: CompactionRequest) -> Compacted:
+        self.asked.append(request)
+        self.begun.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        return Compacted(request.messages[-1:])
+
+
+async def test_compaction_by_itself_and_by_hand() -> None:
+    compactor = Shortens()
+    async with Rho(Scripted(says("a"), says("b"), says("c")), compactor=compactor) as rho:
+        session = rho.session()
+        await session.complete("one")
+        assert await session.compact() == 2
+        assert [len(session.history), compactor.asked[0].trigger] == [1, "manual"]
+        session.set_compaction(messages=2)
+        await session.complete("two")
+        assert len(session.history) == 2
+        assert compactor.asked[1].trigger == "automatic"
+
+
+async def test_a_compaction_that_is_given_up_installs_nothing() -> None:
+    compactor = Shortens(anyio.Event())
+    async with Rho(Scripted(says("a")), compactor=compactor) as rho:
+        session = rho.session()
+        await session.complete("one")
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.compact)
+            await compactor.begun.wait()
+            assert session.busy
+            with pytest.raises(SessionBusy):
+                session.start("no")
+            group.cancel_scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert (session.busy, session.revision, len(session.history)) == (False, 1, 2)
+
+
+async def test_there_must_be_a_compactor() -> None:
+    async with Rho(Scripted()) as rho:
+        with pytest.raises(InvalidConfiguration, match="no compactor"):
+            await rho.session().compact()
+
+
+async def test_complete_has_nobody_to_answer_questions() -> None:
+    async def curious(context: ToolContext) -> str:
+        await context.ask(QUESTION)
+        return ""
+
+    async with Rho(Scripted(asks(call("A"))), [Does("t", curious)]) as rho:
+        session = rho.session()
+        with pytest.raises(RunFailed) as failed:
+            await session.complete("go")
+        assert failed.value.name == ErrorName.INVALID_HOST_RESPONSE
+        assert not session.busy
+
+
+async def test_another_model_takes_over() -> None:
+    other = Scripted(says("from the other"))
+    async with Rho(Scripted(says("a"))) as rho:
+        session = rho.session()
+        await session.complete("one")
+        session.replace_provider(other)
+        assert (await session.complete("two")).text == "from the other"
+        assert [len(other.requests[0].messages), session.provider is other] == [3, True]
+        steerable = Scripted()
+        steerable.steerable = True
+        with pytest.raises(InvalidConfiguration, match="steerable"):
+            session.replace_provider(steerable)
+
+
+async def test_nothing_that_needs_leave_runs_without_a_policy() -> None:
+    class Dangerous(Does):
+        async def prepare(self, call: object) -> Plan:
+            return Plan(capability="danger")
+
+    tool = Dangerous("t", ok)
+    provider = Scripted(asks(call("A")), says("fine"))
+    async with Rho(provider, [tool]) as rho:
+        session = rho.session()
+        await session.complete("go")
+    assert tool.ran == []
+    assert any(isinstance(m, ToolResult) and not m.ok and "danger" in m.content for m in session.history)
+
+
+async def test_a_tool_that_panics_interrupts_the_run() -> None:
+    async def broken(context: ToolContext) -> str:
+        raise ZeroDivisionError("oh")
+
+    async with Rho(Scripted(asks(call("A"))), [Does("t", broken)]) as rho:
+        session = rho.session()
+        with pytest.raises(RunInterrupted):
+            await session.complete("go")
+        assert (session.history, "tool t: ZeroDivisionError: oh" in rho.diagnostics) == ((), True)
+
+
+async def test_a_session_is_changed_between_runs() -> None:
+    async with Rho(Scripted(says("a"))) as rho:
+        session = rho.session(system="Be brief.")
+        assert session.append(user("before")) == 1
+        assert session.replace_history((user("other"),)) == 2
+        assert session.reset() == 3
+        assert kinds(session.history) == ["System"]
+        with pytest.raises(InvalidConfiguration, match="is open"):
+            rho.session(session.id)
+        rho.forget(session)
+        again = rho.restore(session.snapshot(), system="Be brief.")
+        assert (again.revision, again.history) == (3, session.history)
+
+
+async def test_lone_surrogates_do_not_get_in() -> None:
+    async def odd(context: ToolContext) -> str:
+        return "\ud800!"
+
+    provider = Scripted(asks(call("A")), says("fine"))
+    async with Rho(provider, [Does("t", odd)]) as rho:
+        session = rho.session()
+        await session.complete("\ud83d\ude00 \udfff")
+    assert wire.load_snapshot(wire.dump_snapshot(session.snapshot())) == session.snapshot()
+    assert session.history[0] == user("😀 �")
+
+
+async def test_no_task_is_left_behind() -> None:
+    started = anyio.Event()
+    async with Rho(Scripted(hangs(started))) as rho:
+        session = rho.session()
+        async with session.start("go"):
+            await started.wait()
+            assert rho._alive == 1
+        assert rho._alive == 0

@@ -156,7 +156,7 @@ class Talk:
         if self._run is None or self._view is None or not self._steers:
             return None
         steer = self._steers.pop()
-        answer = self._run.retract(steer)
+        answer = self._run.retract_steering(steer)
         return self._view.staged.pop(steer, ""), answer
 
     def compact(self) -> None:

@@ -166,10 +166,10 @@ class RecordedRun(Run):
             "steer", given, lambda: super(RecordedRun, self).steer(content, steering_id=made), self._name
         )
 
-    def retract(self, steering_id: str) -> str:
+    def retract_steering(self, steering_id: str) -> str:
         given = {"ref": self._recording.steer_name(steering_id), "run": self._name}
         return self._commands.do(
-            "retract", given, lambda: super(RecordedRun, self).retract(steering_id), self._name, told=True
+            "retract", given, lambda: super(RecordedRun, self).retract_steering(steering_id), self._name, told=True
         )
 
     def respond(self, request_id: str, answers: Mapping[str, Iterable[str]]) -> None:

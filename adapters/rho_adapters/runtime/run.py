@@ -138,7 +138,11 @@ class Run:
         self._command(lambda command_id: inp.Steer(command_id, steer, given))
         return steer
 
-    def retract(self, steering_id: str) -> str:
+    def steer_retractable(self, content: Content) -> str:
+        """As `steer`, by the contract's name for one that is meant to be taken back perhaps."""
+        return self.steer(content)
+
+    def retract_steering(self, steering_id: str) -> str:
         """Take a steer back: `Retracted`, `AlreadyApplied` or `NotFound` (RHO-STEER-*)."""
         return str(self._command(lambda command_id: inp.Retract(command_id, steering_id)))
 
