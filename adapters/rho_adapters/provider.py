@@ -136,8 +136,9 @@ class ModelRequest:
 class Provider(Protocol):
     """A model. `stream` is called once a logical request and yields model inputs, `request.returned(…)` last.
 
-    A failed request raises ProviderFailure, or yields `ModelFailed` last. An iterator that ends without either is a response without content: malformed (RHO-RET-1). Retries are the
-    run's affair: a provider makes one physical request, or says `physical_failure` before another.
+    A failed request raises ProviderFailure, or yields `ModelFailed` last. An iterator that ends without either
+    is a response without content: malformed (RHO-RET-1). Retries are the run's affair: a provider makes one
+    physical request, or says `physical_failure` before another.
     """
 
     @property

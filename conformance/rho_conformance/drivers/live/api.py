@@ -56,7 +56,7 @@ def _steer(port: LivePort, run: Run | None, given: i.Steer) -> Any:
 
 def _retract(port: LivePort, run: Run | None, given: i.Retract) -> Any:
     try:
-        return _of_run(port, run).retract(given.steering_id)
+        return _of_run(port, run).retract_steering(given.steering_id)
     except _NoRun:
         return "NotFound"
 
