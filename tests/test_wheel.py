@@ -67,3 +67,26 @@ def test_without_the_extra_the_command_says_which_one(installed: Path, tmp_path:
         check=False,
     )
     assert done.returncode == 4 and "rho-core[conformance]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "rho_adapters/embedded/tools.jinja",
+        "rho_conformance/report/templates",
+        "rho_spec/data/lifecycles/run.toml",
+        "rho_spec/data/schemas",
+    ],
+)
+def test_the_data_of_the_packages_is_in_the_wheel(installed: Path, path: str) -> None:
+    assert (installed / path).exists()
+
+
+def test_the_adapters_need_anyio_and_pydantic_alone(installed: Path, tmp_path: Path) -> None:
+    """Clients, servers and SDKs are imported by the module that needs them, and by no other."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import rho_adapters, rho_adapters.tools, rho_adapters.stores\n"
+        "print(sorted({m.partition('.')[0] for m in sys.modules} & set(sys.argv[2:])))"
+    )
+    heavy = ("openai", "anthropic", "mcp", "httpx2", "starlette", "opentelemetry", "rich", "typer", "prompt_toolkit")
+    assert run(sys.executable, "-c", code, str(installed), *heavy, cwd=tmp_path).strip() == "[]"
