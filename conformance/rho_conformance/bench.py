@@ -9,6 +9,7 @@ from statistics import median
 from time import process_time
 from typing import Any
 
+from rho_conformance.explore import SCOPES, search
 from rho_core import inputs as inp
 from rho_core import session
 from rho_core.config import Policy, ToolDecl
@@ -47,6 +48,7 @@ def _of_the_core() -> dict[str, dict[str, Any]]:
         "delta_cost_growth": _figure(per_many / per_few, "100,000 over 1,000 deltas, per delta"),
         "generic_to_hot_ratio": _figure(generic / per_many, "table interpreter over hot path"),
         "batch_inputs_per_second": _figure(round(_batch_rate()), "1/s"),
+        "explore_transitions_per_second": _figure(round(_explore_rate()), "1/s in one process, all monitors on"),
     }
 
 
@@ -150,3 +152,10 @@ def _batch_rate() -> float:
         return fed
 
     return 1e9 / _time(work)
+
+
+def _explore_rate() -> float:
+    """Transitions per second of the exhaustive search, over configurations that differ in what they make it do."""
+    names = ("async and sync", "host input", "the id of an open call")
+    chosen = [c for c in SCOPES["small"] if c.name in names]
+    return 1e9 / _time(lambda: sum(search(c).transitions for c in chosen))

@@ -6,20 +6,34 @@ inputs of that scope, whatever its length, breaks a rule the ghost knows, deadlo
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 from .configuration import Configuration
-from .configurations import SCOPES, Config
+from .configurations import Config
 from .coverage import Coverage, pairs
 from .lifecycle import Lifecycle, LifecycleModel
 from .model import RunModel
 from .report import Covered, Report
+from .scopes import JUDGED, SCOPES
 from .search import Result, Search, Violation
 
-__all__ = ["SCOPES", "Configuration", "Covered", "Lifecycle", "Report", "Result", "Violation", "explore", "names"]
+__all__ = [
+    "SCOPES",
+    "Configuration",
+    "Covered",
+    "Lifecycle",
+    "Report",
+    "Result",
+    "Violation",
+    "explore",
+    "names",
+    "search",
+]
 
 Progress = Callable[[str, int, int], None]
 
@@ -31,6 +45,23 @@ def names() -> tuple[str, ...]:
 
 def search(config: Config, on_progress: Progress | None = None) -> Result:
     """Search one configuration in this process."""
+    with _no_collector():
+        return _search(config, on_progress)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """States are tuples without cycles, and all of them are kept: looking for garbage among them finds none."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def _search(config: Config, on_progress: Progress | None) -> Result:
     if isinstance(config, Lifecycle):
         return Search(config.name, LifecycleModel(config), config.limit).run(on_progress)
     model = RunModel(config)
@@ -49,18 +80,21 @@ def explore(
     configurations: Iterable[str | Config] | None = None,
     on_progress: Progress | None = None,
     workers: int = 2,
+    on_result: Callable[[Result, int, int], None] | None = None,
 ) -> Report:
     """Search a scope, or the given configurations (by name in the scope, or as values).
 
     `on_progress(name, states, transitions)` is called now and then, and once at the end of each configuration; with
-    more than one worker only at the end. Every figure but `seconds` is the same in every run. ValueError for a scope
-    or a configuration that does not exist.
+    more than one worker only at the end. `on_result(result, done, of)` is called once for each configuration. Every
+    figure but `seconds` is the same in every run. ValueError for a scope or a configuration that does not exist.
     """
     chosen = _chosen(scope, configurations)
     begun = time.monotonic()
     results: list[Result] = []
     for result in _results(chosen, on_progress, workers):
         results.append(result)
+        if on_result is not None:
+            on_result(result, len(results), len(chosen))
         if on_progress is not None:
             on_progress(result.name, result.states, result.transitions)
     return Report(
@@ -72,7 +106,7 @@ def explore(
         tuple(v for r in results for v in r.violations),
         time.monotonic() - begun,
         tuple(results),
-        _covered(results, judged=configurations is None and scope != "tiny"),
+        _covered(results, judged=configurations is None and scope in JUDGED),
     )
 
 
@@ -97,7 +131,8 @@ def _results(chosen: list[Config], on_progress: Progress | None, workers: int) -
             yield search(config, on_progress)
         return
     with ProcessPoolExecutor(workers) as pool:
-        yield from [f.result() for f in [pool.submit(search, c) for c in chosen]]
+        for future in [pool.submit(search, c) for c in chosen]:
+            yield future.result()
 
 
 def _covered(results: list[Result], judged: bool) -> Covered:

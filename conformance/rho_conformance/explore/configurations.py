@@ -40,39 +40,39 @@ CALM = Allowance(cancels=1, closes=1)
 SUMMARY = inp.CompactorReturned((user("summary"),))
 
 
-def _policy(**changes: object) -> Policy:
+def policy(**changes: object) -> Policy:
     return replace(ONE, **changes)  # type: ignore[arg-type]
 
 
 RUNS: tuple[Configuration, ...] = (
     Configuration("ends", ONE, Allowance(1, 1, 1, deltas=2, panics=1), (TEXT, NOTHING, FAIL, PERMANENT)),
     Configuration(
-        "retries", _policy(event_capacity=2), Allowance(1, 1, deltas=1), (TEXT, NOTHING, FAIL, HINT, LONG, PERMANENT)
+        "retries", policy(event_capacity=2), Allowance(1, 1, deltas=1), (TEXT, NOTHING, FAIL, HINT, LONG, PERMANENT)
     ),
     Configuration(
         "stream",
-        _policy(max_steps=1, recorder=True),
+        policy(max_steps=1, recorder=True),
         Allowance(1, 1, deltas=2),
         (TEXT, FAIL, NOTHING),
         stream=STREAM_KINDS,
     ),
     Configuration(
         "recorder",
-        _policy(max_steps=1, recorder=True),
+        policy(max_steps=1, recorder=True),
         Allowance(1, 1, 1, deltas=1),
         (TEXT, NOTHING, FAIL, PERMANENT, SYNC),
         stream=("text", "physical"),
     ),
     Configuration(
         "recorder beside jobs",
-        _policy(recorder=True),
+        policy(recorder=True),
         Allowance(1, 1, progress=1, panics=1),
         (TEXT, ASYNC, FAIL),
         asks=(("A", "q1"),),
     ),
     Configuration(
         "recorder, then a boundary",
-        _policy(recorder=True, boundary=True, compaction=Compaction(messages=3)),
+        policy(recorder=True, boundary=True, compaction=Compaction(messages=3)),
         Allowance(1, 1, steers=1),
         (TEXT, ASYNC),
         compactions=(SUMMARY,),
@@ -80,17 +80,17 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "recorder and delivered steering",
-        _policy(max_steps=1, recorder=True, steerable=True),
+        policy(max_steps=1, recorder=True, steerable=True),
         Allowance(1, steers=1, retracts=1, claims=1),
         (TEXT, FAIL, NOTHING),
     ),
     Configuration("steering", ONE, Allowance(1, 1, steers=2, retracts=2), (TEXT, SYNC)),
     Configuration(
-        "delivered steering", _policy(steerable=True), Allowance(1, steers=2, retracts=1, claims=2), (TEXT, FAIL)
+        "delivered steering", policy(steerable=True), Allowance(1, steers=2, retracts=1, claims=2), (TEXT, FAIL)
     ),
     Configuration(
         "delivered steering, reader lost",
-        _policy(steerable=True, max_steps=1),
+        policy(steerable=True, max_steps=1),
         Allowance(1, 1, steers=1, claims=1),
         (TEXT, NOTHING),
     ),
@@ -111,7 +111,7 @@ RUNS: tuple[Configuration, ...] = (
         plans=(("B", (BARRIER, READS, "broken")), ("D", (OPEN, READS, WRITES))),
         completions=(Success("done"), Failure(ToolErrorKind.EXECUTION, "failed")),
     ),
-    Configuration("one place", _policy(max_parallel_tools=1), CALM, (TEXT, BATCH, JOBS)),
+    Configuration("one place", policy(max_parallel_tools=1), CALM, (TEXT, BATCH, JOBS)),
     Configuration("async", ONE, Allowance(1, 1, steers=1, progress=1, panics=1), (TEXT, ASYNC, FAIL)),
     Configuration("async and sync", ONE, Allowance(1, 1, 1, steers=1, progress=1, panics=1), (TEXT, PAIR)),
     Configuration(
@@ -140,7 +140,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "the id of an open call",
-        _policy(max_steps=3, event_capacity=2),
+        policy(max_steps=3, event_capacity=2),
         Allowance(1, 1),
         (TEXT, Response("async again", (A,), ("A",), times=2)),
     ),
@@ -153,21 +153,21 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "two questions",
-        _policy(max_steps=1),
+        policy(max_steps=1),
         Allowance(1, 1, responds=2),
         (TEXT, BATCH),
         asks=(("B", "q1"), ("D", "q1"), ("D", "q2")),
     ),
     Configuration(
         "boundary input",
-        _policy(boundary=True),
+        policy(boundary=True),
         Allowance(1, 1, steers=1),
         (TEXT, ASYNC),
         replies=(inp.BoundaryReplied(None), inp.BoundaryReplied("note"), inp.BoundaryGone()),
     ),
     Configuration(
         "compaction",
-        _policy(compaction=Compaction(messages=2)),
+        policy(compaction=Compaction(messages=2)),
         Allowance(1, 1, steers=1),
         (TEXT, PAIR, ASYNC),
         compactions=(
@@ -181,7 +181,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "compaction and boundary input",
-        _policy(compaction=Compaction(messages=2), boundary=True),
+        policy(compaction=Compaction(messages=2), boundary=True),
         Allowance(1, 1, 1, panics=1),
         (TEXT, ASYNC),
         compactions=(SUMMARY,),
@@ -189,7 +189,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "cooperative provider",
-        _policy(cooperative_provider=True, recorder=True),
+        policy(cooperative_provider=True, recorder=True),
         Allowance(1, 1, 1, deltas=1, panics=1),
         (TEXT, ASYNC, PERMANENT),
         plans=(("A", (SLOW, OPEN)),),
@@ -198,7 +198,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "cooperative compactor",
-        _policy(compaction=Compaction(messages=1, cooperative=True)),
+        policy(compaction=Compaction(messages=1, cooperative=True)),
         Allowance(1, 1, 1, panics=1),
         (TEXT, ASYNC),
         compactions=(SUMMARY, inp.CompactorReturned(()), inp.CompactorFailed(Error(ErrorName.TOOL, "no"))),
@@ -206,10 +206,10 @@ RUNS: tuple[Configuration, ...] = (
     Configuration(
         "host call", ONE, Allowance(1, 1, 1, steers=1, progress=1), (TEXT,), begin=inp.Begin((), call("B", "tool"))
     ),
-    Configuration("step limit", _policy(step_limit="fail", max_steps=1), Allowance(1, 1, steers=1), (TEXT, PAIR)),
+    Configuration("step limit", policy(step_limit="fail", max_steps=1), Allowance(1, 1, steers=1), (TEXT, PAIR)),
     Configuration(
         "last revision",
-        _policy(boundary=True, compaction=Compaction(messages=2)),
+        policy(boundary=True, compaction=Compaction(messages=2)),
         CALM,
         (TEXT, ASYNC),
         plans=(("A", (SLOW,)),),
@@ -219,7 +219,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "last revision, cooperative compactor",
-        _policy(compaction=Compaction(messages=1, cooperative=True)),
+        policy(compaction=Compaction(messages=1, cooperative=True)),
         CALM,
         (TEXT,),
         compactions=(SUMMARY,),
@@ -227,7 +227,7 @@ RUNS: tuple[Configuration, ...] = (
     ),
     Configuration(
         "no revision, cooperative compactor",
-        _policy(compaction=Compaction(messages=1, cooperative=True)),
+        policy(compaction=Compaction(messages=1, cooperative=True)),
         CALM,
         (TEXT,),
         compactions=(SUMMARY,),

@@ -22,7 +22,10 @@ class Coverage:
 
     def add(self, run: Run, path: run_step.Path) -> None:
         """Note a path. A row of every phase may stay where it is, or resume what was blocked."""
-        for key, leaves in path:
+        for pair in path:
+            if pair in self.taken:
+                continue
+            key, leaves = pair
             row = self._rows.get(key)
             if row is None or leaves in {e.__name__ for e in row.exits}:
                 self.taken.add((key, leaves))

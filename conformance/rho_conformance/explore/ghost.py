@@ -41,11 +41,15 @@ class Call(NamedTuple):
 
 
 class Steer(NamedTuple):
-    """An accepted steer: staged, claimed, delivered, applied or retracted. `due`: before the next StepStarted."""
+    """An accepted steer: staged, claimed, delivered, applied or retracted. `due`: before the next StepStarted.
+
+    `loose`: given back when its attempt was recorded and perhaps not yet judged; a retract may find it either way.
+    """
 
     id: str
     stage: str = "staged"
     due: bool = False
+    loose: bool = False
 
 
 @dataclass(slots=True)
@@ -168,7 +172,7 @@ class Moment(NamedTuple):
 
     def sent(self, *kinds: type) -> tuple[Any, ...]:
         """The effects of these kinds."""
-        return tuple(e for e in self.effects if type(e) in kinds)
+        return tuple([e for e in self.effects if type(e) in kinds]) if self.effects else ()
 
     def delivered(self, *kinds: type) -> tuple[Any, ...]:
         """The events of these kinds that were delivered in this step."""

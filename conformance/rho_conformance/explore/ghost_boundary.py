@@ -68,8 +68,18 @@ def delivered(g: Ghost, i: inp.SteerDelivered) -> None:
 def released(g: Ghost, i: inp.SteerReleased) -> None:
     steer = g.steer(i.steering_id)
     current = (g.turn in ("open", "returned") or recording(g)) and (i.step, i.attempt) == (g.step, g.attempt)
-    if steer is not None and steer.stage == "claimed" and current and not g.ending:
+    if steer is None or steer.stage != "claimed" or g.ending:
+        return
+    if current:
         g.move(steer, "staged")
+    elif _unjudged(g, i):
+        g.steers = tuple(s._replace(loose=True) if s is steer else s for s in g.steers)
+
+
+def _unjudged(g: Ghost, i: inp.SteerReleased) -> bool:
+    """May the attempt still wait to be judged? The recorder's answer is only stored while a job's event is blocked."""
+    jobs = any(c.detach for c in g.calls)
+    return g.policy.recorder and jobs and g.turn == "boundary" and (i.step, i.attempt) == (g.step, g.attempt)
 
 
 def announced(g: Ghost, e: ev.SteeringDelivered) -> None:

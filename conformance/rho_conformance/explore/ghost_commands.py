@@ -40,6 +40,9 @@ def _retract(g: Ghost, i: inp.Retract, m: Moment) -> Expected:
         offered = g.policy.steerable and g.turn == "open" and not g.ending
         g.need(withdrawn == offered, "RHO-STEER-7", f"{withdrawn} offers are withdrawn")
         return "RHO-STEER-5", "Reply", "Retracted"
+    if steer.loose and steer.stage == "claimed" and out.Reply(str(i.command_id), "Retracted") in m.effects:
+        g.move(steer, "staged")
+        return "RHO-STEER-11", "Reply", "Retracted"
     rule = "RHO-STEER-6" if steer.stage == "applied" else "RHO-STEER-11"
     return rule, "Reply", "AlreadyApplied"
 

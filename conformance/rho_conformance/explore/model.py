@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 from rho_core import inputs as inp
@@ -18,7 +17,7 @@ from .coverage import Coverage
 from .environment import World, first_world, moves, react
 from .ghost import Ghost, Moment, freeze, thaw
 from .observe import observe
-from .properties import blocked_properties, late_properties, stray_properties
+from .properties import blocked_step, held_properties, late_properties, stray_properties
 from .work import Issue, refused
 
 
@@ -46,6 +45,7 @@ class RunModel:
         self.coverage = Coverage()
         self._identity = Identity("session", config.policy)
         self._strays: set[tuple[type, bool]] = set()
+        self._twice = False  # of each state, the first edge is taken twice
 
     def first(self) -> Node:
         run = rs.new_run("session", "run", self.config.policy, Ledger((), self.config.revision))
@@ -69,8 +69,15 @@ class RunModel:
             issues.append(("CORE-LIVE", f"{type(i).__name__} reaches a state in which it cannot come"))
         if type(i) is inp.TextDelta and run_step.step(run, i) != after:
             issues.append(("RHO-BUF-9", "the hot path and the tables differ"))
+        if self._twice:
+            self._twice = False
+            if run_step.step(run, i) != after:
+                issues.append(("CORE-CAP", f"{type(i).__name__} has two results"))
+        if run.blocked is not None:
+            issues += blocked_step(run, i, after)
         if refused(after.effects):
-            issues.append(("RHO-BUF-3", f"{type(i).__name__} is held back while nothing is blocked"))
+            if run.blocked is None:
+                issues.append(("RHO-BUF-3", f"{type(i).__name__} is held back while nothing is blocked"))
             return node, issues
         ghost = thaw(node.ghost, self.config, issues, node.world.open)
         observe(ghost, Moment(i, after.effects, run, after.state, self._state(after.state)))
@@ -89,8 +96,6 @@ class RunModel:
         if kind not in self._strays:
             self._strays.add(kind)
             yield from stray_properties(node.run, self.coverage)
-        for edge in islice(self.edges(node), 1):
-            if run_step.step(node.run, edge.input) != run_step.step(node.run, edge.input):
-                yield "CORE-CAP", f"{type(edge.input).__name__} has two results"
+        self._twice = True
         if node.run.blocked is not None:
-            yield from blocked_properties(self.config, node.run, node.world, self.coverage)
+            yield from held_properties(self.config, node.run, node.world)

@@ -126,8 +126,9 @@ def observe(g: Ghost, m: Moment) -> None:
 
 
 def _effect(g: Ghost, e: Any, m: Moment) -> None:
-    g.need(not g.closed, "RHO-ORD-12", f"{type(e).__name__} after the stream was closed")
     kind = type(e)
+    if g.closed:
+        g.say("RHO-ORD-12", f"{kind.__name__} after the stream was closed")
     if kind is out.Deliver:
         end.delivered(g, e.event)
         EVENTS[type(e.event)](g, e.event)

@@ -25,7 +25,8 @@ OTHER = Error(ErrorName.TOOL, "late")
 
 
 def _unchanged(run: rs.Run, after: Step[rs.Run], allowed: tuple[type, ...]) -> bool:
-    return after.state == run and all(type(e) in allowed for e in after.effects)
+    same = after.state is run or after.state == run
+    return same and all(type(e) in allowed for e in after.effects)
 
 
 # --- answers of work that is over ------------------------------------------------------------------------------------
@@ -61,7 +62,8 @@ LATE: dict[str | int, Callable[[Work], tuple[Any, ...]]] = {
 def _witnessed(run: rs.Run, i: Any, coverage: Coverage) -> Step[rs.Run]:
     path: run_step.Path = []
     after = run_step.generic(run, i, path)
-    coverage.add(run, path)
+    if path:
+        coverage.add(run, path)
     return after
 
 
@@ -138,19 +140,22 @@ def stray_properties(run: rs.Run, coverage: Coverage) -> Iterator[Issue]:
 # --- a blocked run --------------------------------------------------------------------------------------------------
 
 
-def blocked_properties(config: Configuration, run: rs.Run, world: World, coverage: Coverage) -> Iterator[Issue]:
-    """Gated: unchanged and held. Record: stored, nothing sent, the same send waits. Control: never held."""
+def held_properties(config: Configuration, run: rs.Run, world: World) -> Iterator[Issue]:
+    """Every gated input that the world holds is left as it is: unchanged state, the input itself given back."""
     for i, _, _ in moves(config, world, True):
-        after = _witnessed(run, i, coverage)
-        kind = inp.INPUT_CLASS[type(i)]
-        held = any(type(e) is out.NotReady for e in after.effects)
-        if kind == "gated":
-            if after.state != run or after.effects != (out.NotReady(i),):
-                yield "RHO-BUF-3", f"{type(i).__name__} is taken while a send is blocked"
-        elif held:
-            yield "RHO-COORD-1", f"{type(i).__name__} is held back while a send is blocked"
-        elif kind == "record" and not _only_stored(run, after):
-            yield "RHO-BUF-4", f"{type(i).__name__} does more than to be stored while a send is blocked"
+        if inp.INPUT_CLASS[type(i)] != "gated":
+            continue  # an edge of its own: see `blocked_step`
+        after = run_step.generic(run, i)
+        if (after.state is not run and after.state != run) or after.effects != (out.NotReady(i),):
+            yield "RHO-BUF-3", f"{type(i).__name__} is taken while a send is blocked"
+
+
+def blocked_step(run: rs.Run, i: Any, after: Step[rs.Run]) -> Iterator[Issue]:
+    """What a blocked run does with an input that is never held: a record is stored, and the same send waits."""
+    if after.effects and type(after.effects[0]) is out.NotReady:
+        yield "RHO-COORD-1", f"{type(i).__name__} is held back while a send is blocked"
+    elif inp.INPUT_CLASS[type(i)] == "record" and not _only_stored(run, after):
+        yield "RHO-BUF-4", f"{type(i).__name__} does more than to be stored while a send is blocked"
 
 
 def _only_stored(run: rs.Run, after: Step[rs.Run]) -> bool:

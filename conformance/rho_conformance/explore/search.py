@@ -75,7 +75,7 @@ class Search(Iterable[N]):
         self.name, self.model, self.limit = name, model, limit
         self.nodes: list[N] = []
         self.hashes: list[int] = []
-        self.numbers: dict[N, int] = {}
+        self.numbers: dict[int, list[int]] = {}
         self.parents: list[tuple[int, Any]] = []
         self.depths: list[int] = []
         self.fair: list[tuple[int, int]] = []
@@ -111,12 +111,15 @@ class Search(Iterable[N]):
         )
 
     def _number(self, node: N, parent: tuple[int, Any]) -> tuple[int, bool]:
+        key = hash(node)  # asked for once: it walks the whole state
+        alike = self.numbers.setdefault(key, [])
+        for known in alike:
+            if self.nodes[known] == node:
+                return known, False
         number = len(self.nodes)
-        known = self.numbers.setdefault(node, number)
-        if known != number:
-            return known, False
+        alike.append(number)
         self.nodes.append(node)
-        self.hashes.append(hash(node))
+        self.hashes.append(key)
         self.parents.append(parent)
         self.depths.append(0 if parent[0] < 0 else self.depths[parent[0]] + 1)
         return number, True
