@@ -125,7 +125,10 @@ def resume(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python examples/journal_resume.py FOLDER")
     journal = Path(sys.argv[1]) / "s1.jsonl"
+    journal.parent.mkdir(parents=True, exist_ok=True)
     if "--child" in sys.argv:
         child = Journaled(journal)
         child.feed(inp.Start("c1", "r1", (Text("What time is it?"),)))

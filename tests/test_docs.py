@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -212,3 +212,14 @@ def test_a_torn_last_line_is_cut_off(tmp_path: Path) -> None:
     after = journal.read_bytes()
     assert after.startswith(whole + b'{"') and after.endswith(b"\n")
     assert after[len(whole) :].startswith(b'{"command_id":"c1"')
+
+
+def test_the_blocks_of_the_readme_compile_and_the_core_one_runs() -> None:
+    """The block of the runtime talks with a real model; it is run by `rho_adapters.demo`'s tests in another form."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    runtime, core = blocks
+    assert compile(runtime, "README.md", "exec")
+    names: dict[str, Any] = {}
+    exec(compile(core, "README.md", "exec"), names)
+    assert [effect.kind for effect in names["effects"]] == ["admit"]

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .anthropic_messages import AnthropicMessages
     from .compatible import Compatible
+    from .embedded import EmbeddedProvider
     from .openai_chat import OpenAIChat
     from .openai_responses import OpenAIResponses
 
-__all__ = ["AnthropicMessages", "Compatible", "OpenAIChat", "OpenAIResponses"]
+__all__ = ["AnthropicMessages", "Compatible", "EmbeddedProvider", "OpenAIChat", "OpenAIResponses"]
 
 _HOME = {
     "AnthropicMessages": "anthropic_messages",
     "Compatible": "compatible",
+    "EmbeddedProvider": "embedded",
     "OpenAIChat": "openai_chat",
     "OpenAIResponses": "openai_responses",
 }

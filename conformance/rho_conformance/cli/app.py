@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 import typer
 
 import rho_core
-from rho_conformance.cli import check, conform, crosshair, explore, mutants, report, rules, scenario, small, tla
+from rho_conformance.cli import check, conform, crosshair, explore, mutants, report, rules, scenario, small, sweep, tla
 from rho_conformance.cli.common import FAULT, OK, USAGE, printable
 from rho_conformance.errors import DriverError, UsageError
 
@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _register in (rules, conform, report, scenario, check, mutants, explore, tla, crosshair, small):
+for _register in (rules, conform, report, scenario, check, mutants, explore, tla, crosshair, sweep, small):
     _register.register(app)
 
 

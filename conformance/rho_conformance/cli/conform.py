@@ -31,7 +31,9 @@ def register(app: typer.Typer) -> None:
 
 
 def conform_command(
-    target: Annotated[str, typer.Argument(help="core, chaos[:SEED], mutant:NAME, pydantic-ai, python:MODULE:FACTORY")],
+    target: Annotated[
+        str, typer.Argument(help="core, asyncio, trio, chaos[:SEED], mutant:NAME, pydantic-ai, python:M:FACTORY")
+    ],
     profile: Annotated[str | None, typer.Option(help="rho or common; the target's own by default")] = None,
     rule: Annotated[list[str] | None, typer.Option(help="judge only this rule; may be repeated")] = None,
     examples: Annotated[int, typer.Option(min=0, help="generated scripts")] = EXAMPLES,

@@ -76,21 +76,22 @@ def _cuts(script: Script, trace: Trace, actions: Sequence[str]) -> Iterator[Scri
     for k, record in enumerate(trace.steps[: len(script.steps)], 1):
         sit.observe(record)
         for upcall in (*sit.open, *sit.over):
-            seen.add(_key(upcall))
+            seen.add(key_of(upcall))
         for name in actions:
             stimulus = ACTIONS[name](sit)
             if stimulus is not None:
-                rest = [[s for s in step if _answers(s, seen)] for step in script.steps[k:]]
+                rest = [[s for s in step if answers(s, seen)] for step in script.steps[k:]]
                 yield script.replace([*script.steps[:k], (stimulus,), *rest])
 
 
-def _key(upcall: Upcall) -> str:
+def key_of(upcall: Upcall) -> str:
+    """What an answer to this upcall names: the worker, and for a tool the call."""
     return {"ModelCall": "provider", "Compact": "compactor", "Collect": "boundary"}.get(
         upcall.kind, f"tool {upcall.call_id}"
     )
 
 
-def _answers(stimulus: JsonMap, seen: set[str]) -> bool:
+def answers(stimulus: JsonMap, seen: set[str]) -> bool:
     """Whether this answers an upcall that has been open, or lets time or events pass."""
     ((name, value),) = stimulus.items()
     if name == "tool":

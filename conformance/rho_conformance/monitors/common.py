@@ -170,6 +170,8 @@ def cp6(view: View, report: Report) -> None:
     """A result finished before the cancel stands in the next request."""
     report.opportunity(sum(1 for r in view.runs if r.cancel_step < NEVER and r.calls))
     for run, request in _after_cancel(view):
+        if any(step <= run.cancel_step for step in run.panics):
+            continue  # interrupted, at the latest in a race with the cancel: such a run leaves nothing behind
         for call in run.calls:
             end = call.end
             if end is None or end.kind != "return" or end.step >= run.cancel_step:

@@ -115,6 +115,8 @@ def lim_4(view: View, report: Report) -> None:
 
 def _same_outcome(view: View, report: Report, run: Run, step: int) -> None:
     """A run that had committed before its reader went away keeps that outcome."""
+    if run.start_step >= step:
+        return  # the state before is that of the run before
     state = view.facts(step - 1, run.session).get("state")
     if state in ("Completed", "Failed") and step <= run.end_step:
         message = f"it had {state.lower()} before the reader went away, and ended {run.ending}"

@@ -197,6 +197,8 @@ def _ran_to_its_end(call: Call, finished: Obs) -> bool:
     """An honoured call was executed and ended by itself, in a stream that nobody drained."""
     if not call.honoured or not call.executes or call.end is None or call.run.gap:
         return False
+    if call.run.cancel_step <= finished.step:
+        return False  # the cancel may have come before ToolDetached was sent (R1)
     return finished.get("kind") != "Cancelled" and call.end.kind != "prep_fail"
 
 

@@ -48,9 +48,10 @@ def _refusals(view: View, report: Report, names: tuple[str, ...]) -> None:
     if first is None:
         return
     for stim in view.stim(*names):
-        if (stim.step, stim.index) <= (first.step, first.index) or any(
-            s.name in ("restore", "crash") and first.step < s.step < stim.step for s in view.stims
-        ):
+        # Inside one perform the order counts as well: `[crash, compact]` asks the new process.
+        began = [(s.step, s.index) for s in view.stim("restore", "crash")]
+        here, shut = (stim.step, stim.index), (first.step, first.index)
+        if here <= shut or any(shut < new < here for new in began):
             continue
         report.opportunity()
         reply = view.reply(stim)
