@@ -214,7 +214,8 @@ async def test_a_provider_starts_its_server_late_and_ends_it(monkeypatch: pytest
             await provider.aclose()
             assert ended(0)
     assert provider.server.pid is None
-    assert [t.split()[0] for t in told] == ["starting", "loading", "ready"] * 2
+    # A slow machine is told of the loading more than once.
+    assert [t.split()[0] for t in told if not t.startswith("loading,")] == ["starting", "loading", "ready"] * 2
 
 
 @pytest.mark.anyio
@@ -304,6 +305,7 @@ async def test_a_processor_that_will_not_do_is_said(tmp_path: Path, monkeypatch:
 
 
 OWNER = """
+import signal
 import anyio
 from rho_adapters.embedded import EmbeddedServer
 
@@ -312,6 +314,7 @@ async def main():
         print(server.pid, flush=True)
         await anyio.sleep_forever()
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell begins with it ignored
 anyio.run(main)
 """
 

@@ -190,7 +190,7 @@ def test_one_settle_is_proof_only_where_nothing_moves_by_itself() -> None:
         ("python:json:__name__", "is not callable"),
         ("python:json", "expected python:MODULE:FACTORY"),
         ("exec:./agent", "exec:"),
-        ("no-such-thing", "unknown target 'no-such-thing'; known: core"),
+        ("no-such-thing", "unknown target 'no-such-thing'; known: asyncio, core"),
         ("chaos:often", "'often' is not an integer"),
     ],
 )
