@@ -542,6 +542,8 @@ ModelInput = (
     | SteerDelivered
     | SteerReleased
 )
+GENERATED = (TextDelta, RawReasoning, SummaryDelta, CallDelta)
+"""What a model generates: the first and the last of them are what its times are measured by (RHO-METR rows)."""
 ToolInput = (
     Prepared
     | PrepareFailed

@@ -92,7 +92,7 @@ class Telemetry:
             return
         kind, request = type(value), run.request
         if request is not None and getattr(value, "attempt", None) == request.attempt[1]:
-            if kind in _GENERATED and request.first is None:
+            if kind in inp.GENERATED and request.first is None:
                 request.first = perf_counter() - request.begun
             elif kind is inp.UsageReported:
                 request.usage = request.usage + value.usage
@@ -227,7 +227,6 @@ def _end(span: Span, error: str | None) -> None:
     span.end()
 
 
-_GENERATED = frozenset({inp.TextDelta, inp.RawReasoning, inp.SummaryDelta, inp.CallDelta})
 _EFFECTS: dict[type, Callable[[Telemetry, str, Any], None]] = {
     fx.Deliver: Telemetry._delivered,
     fx.CallModel: Telemetry._called,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import get_args
 
 import anyio
 import pytest
@@ -24,6 +25,8 @@ from rho_adapters import (
 from rho_adapters.clock import VirtualClock
 from rho_adapters.host import Compacted, CompactionRequest
 from rho_adapters.provider import failure
+from rho_adapters.runtime import carry
+from rho_core import effects as fx
 from rho_core import events as ev
 from rho_core import wire
 from rho_core.asks import Choice, HostInputRequest, Question
@@ -460,3 +463,8 @@ async def test_no_task_is_left_behind() -> None:
             await started.wait()
             assert rho._alive == 1
         assert rho._alive == 0
+
+
+async def test_every_effect_that_a_session_may_ask_for_has_a_row() -> None:
+    of_the_runtime = {fx.Admitted, fx.Refused, fx.CancelOperation}
+    assert set(carry.ROWS) == set(get_args(fx.Effect)) - of_the_runtime

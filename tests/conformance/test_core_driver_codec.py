@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rho_conformance.drivers.corework import decode, encode, items, settings
+from rho_conformance.drivers.corework import decode, items, settings
 from rho_conformance.drivers.corework.runs import Names
 from rho_conformance.drivers.corework.upcalls import ModelUpcall, ToolUpcall
 from rho_conformance.errors import DriverError
@@ -15,6 +15,7 @@ from rho_core import messages as m
 from rho_core.config import MAX_REVISION
 from rho_core.errors import ErrorName
 from rho_core.events import Failure, NotReported, Reported, Success, Timing
+from rho_core.normal import encode
 
 MESSAGES = [
     {"system": "be brief"},

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rho_adapters.recording import encode
 from rho_core import inputs as inp
 from rho_core import messages as m
 from rho_core.errors import ProviderError, ToolErrorKind
 from rho_core.events import Failure, Reported, Success
+from rho_core.normal import encode
 
 Json = dict[str, Any]
-DELTAS = frozenset({inp.TextDelta, inp.RawReasoning, inp.SummaryDelta, inp.CallDelta})
 MODEL_ENDS = frozenset({inp.ModelReturned, inp.ModelFailed, inp.ModelPanicked})
+
+
+def given_call(value: m.ToolCall, marked: bool = False) -> Json:
+    """A complete call, as the environment hands it over. `marked`: it may be detached."""
+    detachable = {"async": True} if marked else {}
+    return {"id": value.id, "tool": value.name, "args": encode.arguments(value.arguments), **detachable}
 
 
 def _call_delta(i: inp.CallDelta) -> Json:
@@ -62,7 +67,7 @@ def of_model(value: inp.ModelInput, marked: frozenset[str], steers: dict[str, st
 
 def response(content: tuple[m.Block, ...], marked: frozenset[str]) -> Json:
     """The blocks of a response: no key for what it does not hold."""
-    calls = [encode.given_call(c, c.id in marked) for c in m.calls_of(content)]
+    calls = [given_call(c, c.id in marked) for c in m.calls_of(content)]
     other = len(content) > len(calls)
     return {**({"text": m.text_of(content)} if other else {}), **({"calls": calls} if calls else {})}
 

@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 
 from rho_adapters.host import BoundaryCollector, Compacted, CompactionRequest, Compactor, UsageRecorder
-from rho_adapters.recording import encode
 from rho_adapters.recording.taps import Book
 from rho_core import inputs as inp
 from rho_core.effects import BoundaryKind, RecordUsage
 from rho_core.messages import Message, System, ToolResult, text_of
+from rho_core.normal import encode
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rho_adapters.recording import encode
 from rho_core.asks import Answers, HostInputRequest, validate
+from rho_core.normal import encode
 
 Json = dict[str, Any]
 FITS: Json = {"q": ["yes"]}

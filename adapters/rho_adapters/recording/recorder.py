@@ -23,7 +23,7 @@ import rho_core
 import rho_core.session
 from rho_adapters.host import Authorizer, BoundaryCollector, Compactor, DenyAll, UsageRecorder
 from rho_adapters.provider import Provider
-from rho_adapters.recording import encode, items, lent
+from rho_adapters.recording import items, lent
 from rho_adapters.recording.lent import TappedCollector, TappedCompactor, TappedRecorder
 from rho_adapters.recording.questions import Questions
 from rho_adapters.recording.session import RecordedSession
@@ -36,6 +36,7 @@ from rho_adapters.tool import Tool
 from rho_core import inputs as inp
 from rho_core.asks import Answers
 from rho_core.config import Policy
+from rho_core.normal import encode
 from rho_core.waiting import waiting_on
 
 Json = dict[str, Any]
@@ -154,7 +155,7 @@ class Recording:
         self, port: SessionPort, value: Any, stimulus: str, given: Json, kind: str, key: str, item: Json
     ) -> None:
         if value is not self._refused:
-            self.tape.did({stimulus: given}, delta=type(value) in items.DELTAS)
+            self.tape.did({stimulus: given}, delta=type(value) in inp.GENERATED)
         if inp.INPUT_CLASS[type(value)] == "gated" and not rho_core.session.accepts(port.state):
             self._refused = value  # it will be offered again
             return

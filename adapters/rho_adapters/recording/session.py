@@ -6,21 +6,35 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rho_adapters.errors import CommandRejected, RhoError, RunFailed
-from rho_adapters.recording import encode
-from rho_adapters.recording.events import fields
+from rho_adapters.recording.items import given_call
 from rho_adapters.runtime.port import SessionPort
 from rho_adapters.runtime.run import Run
 from rho_adapters.runtime.session import Session
 from rho_adapters.runtime.text import Content, blocks
 from rho_adapters.store import StoreError
+from rho_core.effects import RunFailed as Failed
 from rho_core.events import Event, RunOutcome
 from rho_core.messages import History, Message, ToolCall, text_of
+from rho_core.normal import encode, events
 
 if TYPE_CHECKING:
     from rho_adapters.recording.recorder import Recording
 
 Json = dict[str, Any]
 T = TypeVar("T")
+
+
+class _Known:
+    """Names in the recording: steers are counted, questions keep their ids."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def steer(self, steering_id: str) -> str:
+        return self._recording.steer_name(steering_id)
+
+    def ask(self, request_id: str) -> str:
+        return request_id
 
 
 class Commands:
@@ -46,7 +60,7 @@ class Commands:
         try:
             answer = act()
         except CommandRejected as refused:
-            self.answered(name, encode.refusal(refused), run)
+            self.answered(name, encode.error(refused.error, refused.rule), run)
             raise
         self.answered(name, {"ok": answer} if told else "ok", run)
         return answer
@@ -66,7 +80,7 @@ class RecordedSession(Session):
         return self._started({"start": given}, lambda: super(RecordedSession, self).start(content, run_id=run_id))
 
     def start_with_tool_call(self, call: ToolCall, *, run_id: str | None = None) -> Run:
-        given = {"start_tool": {"call": encode.given_call(call)}}
+        given = {"start_tool": {"call": given_call(call)}}
         return self._started(given, lambda: super(RecordedSession, self).start_with_tool_call(call, run_id=run_id))
 
     def _started(self, stimulus: Json, begin: Callable[[], Run]) -> Run:
@@ -76,7 +90,7 @@ class RecordedSession(Session):
         try:
             run = begin()
         except CommandRejected as refused:
-            self._commands.answered(name, encode.refusal(refused))
+            self._commands.answered(name, encode.error(refused.error, refused.rule))
             raise
         self._recording.begun(run.id, name)
         self._commands.answered(name, "ok", name)
@@ -87,7 +101,7 @@ class RecordedSession(Session):
         try:
             revision = await super().compact()
         except RhoError as refused:
-            self._commands.answered(name, encode.refusal(refused))
+            self._commands.answered(name, encode.error(refused.error, refused.rule))
             raise
         self._commands.answered(name, "ok")
         return revision
@@ -109,7 +123,7 @@ class RecordedSession(Session):
         try:
             await super().save()
         except StoreError as fault:
-            self._commands.answered(self._commands.given("save", {"fail": True}), encode.refusal(fault))
+            self._commands.answered(self._commands.given("save", {"fail": True}), encode.error(fault.error, fault.rule))
             raise
         self._commands.answered(self._commands.given("save", {}), "ok")
 
@@ -132,7 +146,8 @@ class RecordedRun(Run):
         if channel or await self._filled():
             # Before it is taken: taking it may let things happen that come after it.
             if not self._draining:  # what an outcome throws away was read by nobody
-                self._see(type(channel[0]).__name__, fields(channel[0], self._name, self._recording.steers))
+                name, shown = events.event(channel[0], _Known(self._recording))
+                self._see(name, {**shown, "run_id": self._name} if "run_id" in shown else shown)
         elif not self._seen_end and not self._state.gone and not self._draining:
             self._seen_end = True
             self._see("EventsClosed", {})
@@ -144,11 +159,15 @@ class RecordedRun(Run):
         try:
             outcome = await super().outcome()
         except RunFailed as failed:
-            self._commands.answered(name, encode.failure(failed, self._recording.steers), self._name)
+            self._commands.answered(
+                name,
+                encode.outcome(Failed(failed.error, failed.unapplied_steering), self._recording.steer_name),
+                self._name,
+            )
             raise
         finally:
             self._draining = False
-        self._commands.answered(name, {"ok": encode.success(outcome, self._recording.steers)}, self._name)
+        self._commands.answered(name, encode.outcome(outcome, self._recording.steer_name), self._name)
         return outcome
 
     def close_reader(self) -> None:

@@ -10,11 +10,11 @@ import anyio
 
 from rho_adapters.host import Authorizer
 from rho_adapters.provider import ModelRequest, Provider, Steering
-from rho_adapters.recording import encode
 from rho_adapters.token import CancellationToken
 from rho_adapters.tool import Answers, AskRefused, HostInputRequest, Plan, Tool, ToolCall, ToolContext, ToolSpec
 from rho_core import inputs as inp
 from rho_core.messages import Identity
+from rho_core.normal import encode
 
 Json = dict[str, Any]
 

@@ -25,10 +25,7 @@ def _deliver(port: SessionPort, e: fx.Deliver) -> None:
     run, event = run_of(port), e.event
     if type(event) in ev.TERMINAL:
         port.rho.checkpoint(port, run)
-    if run.held is None:
-        run.send(event)
-    else:
-        run.held.append(lambda: run.send(event))
+    run.publish(lambda: run.send(event))
 
 
 def _outcome(port: SessionPort, e: fx.ReportOutcome) -> None:

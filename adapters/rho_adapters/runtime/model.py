@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from rho_adapters.clock import Clock
     from rho_adapters.runtime.port import SessionPort
 
-GENERATED = frozenset({inp.TextDelta, inp.RawReasoning, inp.SummaryDelta, inp.CallDelta})
-"""What counts as output of the model when its times are measured (RHO-METR-*)."""
-
 
 CLOSE_S = 5.0
 """How long an iterator that is left early may take to clean up, in seconds."""
@@ -140,7 +137,7 @@ async def _pump(port: SessionPort, run: RunState, stream: AsyncIterator[inp.Mode
     now_ms, step, plain, channel = port.rho.clock.now_ms, rho_core.session.step, port.unjournaled, run.channel
     async for item in stream:
         kind = type(item)
-        if kind in GENERATED:
+        if kind in inp.GENERATED:
             measure.last = now_ms()
             if measure.first is None:
                 measure.first = measure.last

@@ -67,7 +67,8 @@ class SessionPort:
         self._stepping = True
         try:
             if self._taken:
-                self._tell_taken()
+                taken, self._taken = self._taken, 0
+                self._one(inp.Taken(taken))
             effects = self._one(value)
             while self.queue:
                 self._one(self.queue.popleft())
@@ -111,16 +112,8 @@ class SessionPort:
         """
         self._taken += 1
         if not run.channel or self.blocked:
-            self.apply_taken()
-
-    def apply_taken(self) -> None:
-        """Tell the core of the events that were taken."""
-        taken, self._taken = self._taken, 0
-        self.apply(inp.Taken(taken))
-
-    def _tell_taken(self) -> None:
-        taken, self._taken = self._taken, 0
-        self._one(inp.Taken(taken))
+            taken, self._taken = self._taken, 0
+            self.apply(inp.Taken(taken))
 
     @property
     def blocked(self) -> bool:

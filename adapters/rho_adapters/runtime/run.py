@@ -108,12 +108,10 @@ class Run:
         outcome, fault = self._state.outcome, self._state.save_error
         if outcome is None:
             raise RunDropped(Error(ErrorName.INTERRUPTED, "the run was dropped"), "RHO-DROP-1")
-        failed = isinstance(outcome, CoreRunFailed)
         if fault is not None:
             raise CheckpointFailed(outcome.error if isinstance(outcome, CoreRunFailed) else outcome, fault) from fault
         if isinstance(outcome, CoreRunFailed):
             raise ended(outcome.error, outcome.unapplied_steering)
-        assert not failed
         return outcome
 
     def close_reader(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import rho_core.session
-from rho_adapters.errors import CommandRejected, InvalidConfiguration, ended
+from rho_adapters.errors import InvalidConfiguration, ended
 from rho_adapters.provider import Provider
 from rho_adapters.runtime import checkpoint
 from rho_adapters.runtime.port import SessionPort, Waiter
@@ -186,6 +186,3 @@ class Session:
 def _cancel(port: SessionPort, work: Work) -> None:
     """Someone cancelled a clone of the token (RHO-CAN-3)."""
     port.tell(work, inp.Cancel(None))
-
-
-__all__ = ["CommandRejected", "Session"]

@@ -21,6 +21,20 @@ Json = dict[str, Any]
 Patches = Callable[[], AbstractContextManager[Any]]
 
 
+def hello(name: str) -> Json:
+    """What a driver of the core, or of a runtime built on it, can do: everything."""
+    return {
+        "protocol": 1,
+        "name": name,
+        "version": rho_core.__version__,
+        "profiles": ["rho", "common"],
+        "capabilities": ["*"],
+        "extensions": ["provider.tier_fallback", "tool.withdraw"],
+        "time": "virtual",
+        "deterministic": True,
+    }
+
+
 class CoreDriver:
     """`journal`: what was fed to the core since `open` (`world.Journal`). `name`: shown in `hello`."""
 
@@ -33,16 +47,7 @@ class CoreDriver:
 
     def hello(self) -> Json:
         """Who answers and what it can do."""
-        return {
-            "protocol": 1,
-            "name": self.name,
-            "version": rho_core.__version__,
-            "profiles": ["rho", "common"],
-            "capabilities": ["*"],
-            "extensions": ["provider.tier_fallback", "tool.withdraw"],
-            "time": "virtual",
-            "deterministic": True,
-        }
+        return hello(self.name)
 
     def open(self, config: Json) -> Json:
         """Begin a new world; `{error: NAME}` for a configuration that the contract refuses."""

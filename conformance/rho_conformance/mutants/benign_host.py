@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import rho_core.session
-from rho_conformance.drivers.corework import commands, encode, interpret
+from rho_conformance.drivers.corework import commands, interpret
 from rho_conformance.drivers.corework.commands import Performer
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.world import World
@@ -16,6 +16,7 @@ from rho_conformance.mutants.benign_kit import attr, entry, inner
 from rho_core import effects as fx
 from rho_core import inputs as inp
 from rho_core.errors import Error, ErrorName
+from rho_core.normal import encode
 from rho_core.run import state as s
 from rho_core.session import Active, Session
 

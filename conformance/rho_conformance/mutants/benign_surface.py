@@ -7,13 +7,14 @@ from typing import Any
 
 import rho_core.ledger
 import rho_core.shown
-from rho_conformance.drivers.corework import events, interpret
+from rho_conformance.drivers.corework import interpret
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.mutants.base import Benign
 from rho_conformance.mutants.benign_kit import attr, entry
 from rho_core import effects as fx
 from rho_core import events as ev
 from rho_core import inputs as inp
+from rho_core.normal import events
 from rho_core.run import step, turn
 
 TEXTS: tuple[type, ...] = (ev.AssistantTextDelta, ev.ReasoningDelta, ev.ReasoningSummaryDelta)

@@ -7,12 +7,12 @@ from unittest import mock
 
 import rho_core.asks
 import rho_core.session
-from rho_conformance.drivers.corework import events as encoded
 from rho_conformance.mutants.base import Mutant, attr, row
 from rho_core import effects as out
 from rho_core import events as ev
 from rho_core import inputs as inp
 from rho_core.asks import Asks, OpenAsk
+from rho_core.normal import events as encoded
 from rho_core.record import record, tag
 from rho_core.run import control, table
 from rho_core.run import state as s

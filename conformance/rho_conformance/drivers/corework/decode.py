@@ -12,18 +12,10 @@ from rho_core import messages as m
 from rho_core.asks import Answers, Choice, HostInputRequest, Question
 from rho_core.errors import Error as CoreError
 from rho_core.errors import ErrorName, ProviderError, ProviderErrorKind, from_provider
+from rho_core.normal.encode import USAGE_FIELDS
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
-USAGE_FIELDS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "total_tokens",
-    "context_window",
-    "cost_usd_micros",
-)
 RESTORED_TOOL = "tool"
 """Name of a call that a message gives by its id alone."""
 

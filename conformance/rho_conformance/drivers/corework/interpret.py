@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rho_conformance.drivers.corework import encode
 from rho_conformance.drivers.corework.runs import Run
 from rho_conformance.drivers.corework.settings import ToolHabit
 from rho_conformance.drivers.corework.upcalls import STOPPED, Item, ModelUpcall, ToolUpcall, Upcall
 from rho_conformance.errors import DriverError
 from rho_core import effects as fx
 from rho_core import inputs as i
+from rho_core.normal import encode
 
 if TYPE_CHECKING:
     from rho_conformance.drivers.corework.port import SessionPort

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rho_core.session
 import rho_core.waiting
-from rho_conformance.drivers.corework import encode, events, interpret, items
+from rho_conformance.drivers.corework import interpret, items
 from rho_conformance.drivers.corework.runs import Run
 from rho_conformance.drivers.corework.upcalls import STOPPED, Item, ModelUpcall, ToolUpcall, Upcall
 from rho_core import effects as fx
 from rho_core import inputs as i
 from rho_core.messages import History
+from rho_core.normal import encode, events
 from rho_core.session import Session
 
 if TYPE_CHECKING:

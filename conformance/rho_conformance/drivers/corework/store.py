@@ -9,13 +9,13 @@ import rho_core.runtime
 import rho_core.session
 import rho_core.snapshot
 import rho_core.wire
-from rho_conformance.drivers.corework import encode
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.runs import Command
 from rho_conformance.drivers.corework.settings import RefusedConfig, Settings
 from rho_conformance.drivers.corework.world import World
 from rho_core.errors import Error, ErrorName
 from rho_core.ledger import Ledger
+from rho_core.normal import encode
 from rho_core.session import Session
 
 SHUT = Error(ErrorName.RUNTIME_SHUTDOWN, "the runtime is shut down")

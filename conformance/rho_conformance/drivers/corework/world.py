@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import rho_core.runtime
-from rho_conformance.drivers.corework import encode
 from rho_conformance.drivers.corework.items import Surroundings
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.runs import Command, Names, Run
@@ -14,6 +13,7 @@ from rho_conformance.drivers.corework.settings import Settings
 from rho_conformance.errors import DriverError
 from rho_core import effects as fx
 from rho_core import inputs as i
+from rho_core.normal import encode
 
 MOST_INPUTS = 100_000
 """Inputs that one step of a script can come to; a core that takes more of them feeds itself for ever."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import rho_core
+from rho_conformance.drivers.core import hello
 from rho_conformance.drivers.corework import decode, settings
 from rho_conformance.drivers.live import loops
 from rho_conformance.drivers.live.commands import LivePerformer
@@ -32,16 +32,7 @@ class LiveDriver:
 
     def hello(self) -> Json:
         """Who answers and what it can do."""
-        return {
-            "protocol": 1,
-            "name": self.backend,
-            "version": rho_core.__version__,
-            "profiles": ["rho", "common"],
-            "capabilities": ["*"],
-            "extensions": ["provider.tier_fallback", "tool.withdraw"],
-            "time": "virtual",
-            "deterministic": True,
-        }
+        return hello(self.backend)
 
     def open(self, config: Json) -> Json:
         """Begin a new world; `{error: NAME}` for a configuration that the contract refuses."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import rho_core.snapshot
 import rho_core.wire
-from rho_conformance.drivers.corework import encode, store
+from rho_conformance.drivers.corework import store
 from rho_conformance.drivers.corework.commands import HANDLERS, Performer, Stimulus
 from rho_conformance.drivers.live.port import LivePort
 from rho_conformance.drivers.live.world import LiveWorld
 from rho_core.errors import Error, ErrorName
+from rho_core.normal import encode
 
 
 class LivePerformer(Performer):

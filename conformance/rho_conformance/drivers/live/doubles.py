@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from rho_conformance.drivers.corework import encode, items
+from rho_conformance.drivers.corework import items
 from rho_conformance.drivers.corework.settings import ToolHabit
 from rho_conformance.drivers.corework.upcalls import Item, ModelUpcall, ToolUpcall, Upcall
 from rho_core import inputs as i
 from rho_core.messages import ToolCall
+from rho_core.normal import encode
 
 if TYPE_CHECKING:
     from rho_conformance.drivers.live.port import LivePort

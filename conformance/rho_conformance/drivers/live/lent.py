@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rho_conformance.drivers.corework import encode, items
+from rho_conformance.drivers.corework import items
 from rho_conformance.drivers.corework.upcalls import STOPPED, Upcall
 from rho_conformance.drivers.live.doubles import Panic
 from rho_core import effects as fx
 from rho_core import inputs as i
 from rho_core.errors import CANCELLED
+from rho_core.normal import encode
 
 if TYPE_CHECKING:
     from rho_conformance.drivers.live.world import LiveWorld

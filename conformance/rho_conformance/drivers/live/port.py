@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from rho_conformance.drivers.corework import encode, interpret, items
+from rho_conformance.drivers.corework import interpret, items
 from rho_conformance.drivers.corework.port import SessionPort
 from rho_conformance.drivers.corework.runs import Run
 from rho_conformance.drivers.corework.upcalls import STOPPED, Item, ModelUpcall, ToolUpcall, Upcall
@@ -22,6 +22,7 @@ from rho_conformance.errors import DriverError
 from rho_core import effects as fx
 from rho_core import inputs as i
 from rho_core.effects import RunFailed
+from rho_core.normal import encode
 
 if TYPE_CHECKING:
     from rho_conformance.drivers.live.world import LiveWorld

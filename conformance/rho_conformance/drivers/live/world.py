@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 
-from rho_conformance.drivers.corework import events
 from rho_conformance.drivers.corework.runs import Run
 from rho_conformance.drivers.corework.settings import Settings, ToolHabit
 from rho_conformance.drivers.corework.upcalls import Upcall
@@ -20,6 +19,7 @@ from rho_conformance.drivers.live.shadow import Shadow
 from rho_conformance.errors import DriverError
 from rho_core import effects as fx
 from rho_core import inputs as i
+from rho_core.normal import events
 from rho_core.session import Session as CoreSession
 
 MOST_ROUNDS = 10_000

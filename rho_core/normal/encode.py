@@ -1,21 +1,22 @@
-"""Values of the core -> protocol JSON: messages, usage, errors, outcomes, requests of host input."""
+"""Values of the core -> the normal form: messages, usage, errors, outcomes, requests of host input."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
-from rho_conformance.drivers.corework.decode import USAGE_FIELDS
-from rho_core import messages as m
-from rho_core.asks import Answers, HostInputRequest
-from rho_core.effects import RunEnd, RunFailed
-from rho_core.errors import Error
-from rho_core.events import RunOutcome
+from .. import messages as m
+from ..asks import Answers, HostInputRequest
+from ..effects import RunEnd, RunFailed
+from ..errors import Error
+from ..events import RunOutcome
 
 Json = dict[str, Any]
 Naming = Callable[[str], str]
-"""From an id of the core to the name that the scenario gave it."""
+"""From an id of the core to the name that the reader knows it by."""
+USAGE_FIELDS = tuple(f.name for f in fields(m.Usage))
 
 
 def usage(value: m.Usage) -> Json:

@@ -1,19 +1,18 @@
-"""Events of a run -> observations: one row for each kind (`spec/protocol.md`, "Events")."""
+"""Events of a run -> the normal form: one row for each kind (`spec/protocol.md`, "Events")."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from rho_conformance.drivers.corework import encode
-from rho_conformance.errors import DriverError
-from rho_core import events as ev
+from .. import events as ev
+from . import encode
 
 Json = dict[str, Any]
 
 
 class Names(Protocol):
-    """The names that the scenario gave to steers and questions."""
+    """The names that steers and questions are known by."""
 
     def steer(self, steering_id: str) -> str: ...
     def ask(self, request_id: str) -> str: ...
@@ -155,8 +154,8 @@ ROWS: dict[type, Row] = {
 
 
 def event(value: Any, names: Names) -> tuple[str, Json]:
-    """The name and the fields of an event; the names of the contract are those of the core's classes."""
+    """The name and the fields of an event; names are those of the contract. TypeError for what is no event."""
     row = ROWS.get(type(value))
     if row is None:
-        raise DriverError(f"the core sent an event that the protocol does not know: {value!r}")
+        raise TypeError(f"not an event: {value!r}")
     return type(value).__name__, row(value, names)
