@@ -14,11 +14,6 @@ from tests.adapters.scripted import Scripted, hangs, kinds, says
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 class Gated:
     """A store whose saves wait for `gate`. `kept`: what lies in it; `fault`: what a save raises."""
 

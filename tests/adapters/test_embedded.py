@@ -34,11 +34,6 @@ BOUND_S = 60.0
 """For anything that the model does; it takes seconds."""
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     """One server for all tests. Without the wheels this is an error that says `make model`, and no skip."""

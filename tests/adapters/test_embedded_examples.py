@@ -16,11 +16,6 @@ from rho_adapters.tools import FunctionTool
 from rho_core.messages import Assistant, History, System, Text, ToolCall, ToolResult, calls_of, malformed, user
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 class Unit(StrEnum):
     CELSIUS = "c"
     FAHRENHEIT = "f"

@@ -28,11 +28,6 @@ PROVIDERS: dict[str, Make] = {
 }
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(params=list(PROVIDERS))
 def make(request: pytest.FixtureRequest) -> Make:
     return PROVIDERS[request.param]

@@ -71,11 +71,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cheap_tls")]
 __all__ = ["cheap_tls"]  # a fixture, by its import
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
 
 WEATHER = ToolSpec("weather", "Tells the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})

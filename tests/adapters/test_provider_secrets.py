@@ -22,11 +22,6 @@ ODD = "canary.of_no.usual-form"
 __all__ = ["cheap_tls"]  # a fixture, by its import
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 dialects = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
 
 

@@ -31,12 +31,6 @@ from tests.adapters.chat_kit import write_script
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Both loops."""
-    return str(request.param)
-
-
 class Asks(BaseTool):
     """Asks for a size, says so, and fails when told to."""
 

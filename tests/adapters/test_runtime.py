@@ -40,11 +40,6 @@ pytestmark = pytest.mark.anyio
 QUESTION = HostInputRequest("q1", "Sure?", (Question("q", "Go on?", (Choice("yes"), Choice("no"))),))
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 async def all_of(run: object) -> list[ev.Event]:
     return [e async for e in run]  # type: ignore[attr-defined]
 

@@ -44,11 +44,6 @@ ODD_IDS = [
 ]
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(params=list(MAKERS))
 def make(request: pytest.FixtureRequest) -> Make:
     return MAKERS[request.param]

@@ -15,11 +15,6 @@ from tests.adapters.scripted import Does, Scripted, asks, call, kinds, says
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 STORES: dict[str, Callable[[Path], SessionStore]] = {
     "memory": lambda _: MemoryStore(),
     "directory": lambda folder: DirectoryStore(folder / "sessions"),

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.anyio
 SECRET = "the-canary-sings"
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 class Seen:
     """Exporters in memory, and the observer that feeds them."""
 

@@ -29,11 +29,6 @@ pytestmark = pytest.mark.anyio
 QUESTION = HostInputRequest("q1", "Sure?", (Question("q", "Go on?", (Choice("yes"), Choice("no"))),))
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 class Point(BaseModel):
     x: int
     y: int = 0

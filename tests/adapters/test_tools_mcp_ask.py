@@ -34,11 +34,6 @@ pytestmark = pytest.mark.anyio
 eras = pytest.mark.parametrize("era", [MODERN, LEGACY])
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with http_server() as (url, _):

@@ -30,11 +30,6 @@ from tests.adapters.mcp_kit import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.mark.parametrize("restart", [False, True])
 async def test_a_server_that_dies_in_a_call(restart: bool) -> None:
     async with stdio(restart=restart) as server:

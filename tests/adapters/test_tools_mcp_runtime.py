@@ -25,11 +25,6 @@ eras = pytest.mark.parametrize("era", [MODERN, LEGACY])
 ANYTHING = AllowList(["mcp:t:*"])
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with http_server() as (url, _):

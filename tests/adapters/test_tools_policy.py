@@ -19,11 +19,6 @@ READ = ToolCall("c1", "read", "{}")
 WRITE = ToolCall("c2", "write", "{}")
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 class Script:
     """A host that gives these decisions in order, and remembers what it was asked."""
 

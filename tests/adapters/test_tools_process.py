@@ -43,11 +43,6 @@ print("pids", os.getpid(), start(), start(start_new_session=True), flush=True)
 """Prints its pid and those of two descendants that ignore SIGTERM, one of them in a session of its own."""
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def python(code: str, **options: Any) -> ProcessTool:
     """A tool that runs this Python."""
     return ProcessTool("py", [sys.executable, "-c", code], **{"grace_s": 0.1, **options})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from rho_core import inputs as inp
@@ -42,6 +42,15 @@ def get(value: Any, *path: str) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     return value
+
+
+def dispatched(on: Mapping[str, Callable[[Any], Iterable[inp.ModelInput]]], event: Any) -> Iterable[inp.ModelInput]:
+    """What the handler of an event's type makes of it; kinds that are not known are passed over. Raises Malformed."""
+    kind = get(event, "type")
+    if not isinstance(kind, str):
+        raise Malformed("an event without a type")
+    handler = on.get(kind)
+    return () if handler is None else handler(event)
 
 
 def string(value: Any) -> str:

@@ -11,7 +11,7 @@ from rho_core.errors import ProviderErrorKind
 from rho_core.messages import Block, Text, Usage, freeze_json
 
 from ..provider import ModelRequest, failure
-from ._mapping import Call, Joints, Malformed, Meter, Pieces, detachments, generated, get, number, string
+from ._mapping import Call, Joints, Malformed, Meter, Pieces, detachments, dispatched, generated, get, number, string
 from .anthropic_history import REDACTED, THINKING
 
 
@@ -64,11 +64,7 @@ class AnthropicReader:
         }
 
     def feed(self, event: Any) -> Iterable[inp.ModelInput]:
-        kind = get(event, "type")
-        if not isinstance(kind, str):
-            raise Malformed("an event without a type")
-        handler = self._on.get(kind)
-        return () if handler is None else handler(event)
+        return dispatched(self._on, event)
 
     def _start(self, event: Any) -> Iterator[inp.ModelInput]:
         yield from self._usage(get(event, "message", "usage"))

@@ -23,6 +23,7 @@ from ._mapping import (
     Meter,
     Pieces,
     detachments,
+    dispatched,
     generated,
     get,
     items,
@@ -68,11 +69,7 @@ class ResponsesReader:
         }
 
     def feed(self, event: Any) -> Iterable[inp.ModelInput]:
-        kind = get(event, "type")
-        if not isinstance(kind, str):
-            raise Malformed("an event without a type")
-        handler = self._on.get(kind)
-        return () if handler is None else handler(event)
+        return dispatched(self._on, event)
 
     def _place(self, event: Any) -> int:
         """Of an item, by its index; servers that give none are followed by its ids, in the order of arrival."""
