@@ -28,8 +28,10 @@ from rho_adapters.provider import failure
 from rho_adapters.runtime import carry
 from rho_core import effects as fx
 from rho_core import events as ev
+from rho_core import inputs as inp
 from rho_core import wire
 from rho_core.asks import Choice, HostInputRequest, Question
+from rho_core.digest import digest
 from rho_core.errors import ErrorName, ProviderErrorKind
 from rho_core.inputs import Plan
 from rho_core.messages import INTERRUPTED, AbortedAssistant, ToolResult, user
@@ -463,3 +465,27 @@ async def test_no_task_is_left_behind() -> None:
 async def test_every_effect_that_a_session_may_ask_for_has_a_row() -> None:
     of_the_runtime = {fx.Admitted, fx.Refused, fx.CancelOperation}
     assert set(carry.ROWS) == set(get_args(fx.Effect)) - of_the_runtime
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3, 64])
+@pytest.mark.parametrize("pause", [1, 2, 5, 1_000])
+async def test_the_short_way_of_a_delta_is_the_long_way(capacity: int, pause: int) -> None:
+    """With a journal every input goes by `apply`; without one, text deltas do not: nobody can tell."""
+
+    async def play(journal: list[object] | None) -> tuple[list[ev.Event], str]:
+        provider = Scripted(asks(call("A")), says(*"abcdefghijklmnop"))
+        note = None if journal is None else lambda _, value: journal.append(value)
+        config = RhoConfig(event_capacity=capacity)
+        seen: list[ev.Event] = []
+        async with Rho(provider, [Does("t", ok)], config, journal=note, clock=VirtualClock()) as rho:
+            session = rho.session("s1")
+            async with session.start("go", run_id="r1") as run:
+                async for event in run:
+                    seen.append(event)
+                    if len(seen) % pause == 0:
+                        await anyio.wait_all_tasks_blocked()
+            return seen, digest(session.core)
+
+    journal: list[object] = []
+    assert await play(None) == await play(journal)
+    assert sum(isinstance(value, inp.TextDelta) for value in journal) >= 16
