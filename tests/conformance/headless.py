@@ -118,6 +118,7 @@ class Page:
         self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)  # else keys may go to no page at all
         if not scripts:
             self.call("Emulation.setScriptExecutionDisabled", value=True)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -181,6 +182,7 @@ class Page:
         common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0]))}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **common)
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+        self.call("Runtime.evaluate", expression="new Promise(requestAnimationFrame)", awaitPromise=True)
 
     def screenshot(self, path: Path) -> None:
         """For people: what the window shows."""

@@ -122,8 +122,9 @@ def test_a_broken_rule_leads_to_its_history(browser: Chromium, made: Path) -> No
     shown = opened(browser, made)
     assert not shown.value(visible("figure.witness svg.seq"))
     shown.click("#matrix td.fail a")
-    shown.until(visible("figure.witness:target svg.seq"))
     chart = "figure.witness:target"
+    shown.until(visible(f"{chart} svg.seq"))
+    shown.until(f"document.activeElement === document.querySelector('{chart}')")
     lanes = shown.value(f"[...document.querySelectorAll('{chart} .who')].map(t => t.textContent)")
     assert lanes == ["host", "runtime", "model", "tools", "reader"]
     fault = shown.value(f"document.querySelector('{chart} g.broken text').textContent")
@@ -136,7 +137,7 @@ def test_a_broken_rule_leads_to_its_history(browser: Chromium, made: Path) -> No
     shown.click(f"{chart} details.beside summary")
     shown.until(visible("figure.witness:target details.beside li.target"))
     shown.press("Escape")
-    assert shown.value("document.activeElement.closest('td').className") == "fail"
+    shown.until("document.activeElement.closest('td')?.className === 'fail'")
     assert shown.requests() == [] and shown.complaints() == []
 
 
